@@ -1,0 +1,184 @@
+// Package account is the part of the domain that belongs to a user: the user,
+// API keys, settings, MCP configuration and secrets; their validation and merge
+// rules. Pure: no I/O, no wire format of a protocol version.
+package account
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"sort"
+	"strconv"
+	"time"
+)
+
+// FirstUserID is the id of the user made at the first start.
+const FirstUserID = "user-1"
+
+// User owns settings, conversations and sandboxes.
+type User struct {
+	ID        string
+	Name      string
+	CreatedAt time.Time
+}
+
+// KeyHash is the SHA-256 of an API key: keys are random and long, so a plain
+// hash is enough, and it can be looked up.
+type KeyHash [sha256.Size]byte
+
+// HashKey hashes a key for storage and look-up.
+func HashKey(key string) KeyHash { return sha256.Sum256([]byte(key)) }
+
+// NewKey makes a key of 256 random bits, with a prefix that names what it opens.
+func NewKey(prefix string) string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// LLM says which model to use and how to reach it.
+type LLM struct {
+	Model   string `json:"model"`    // "provider/model"
+	BaseURL string `json:"base_url"` // "" = the provider's default
+	APIKey  Secret `json:"api_key"`
+}
+
+// EachSecret implements Sealable.
+func (l *LLM) EachSecret(f func(string, *Secret)) { f("api_key", &l.APIKey) }
+
+// ProviderToken opens a git hosting provider.
+type ProviderToken struct {
+	Token  Secret  `json:"token"`
+	Host   *string `json:"host"`
+	UserID *string `json:"user_id"`
+}
+
+// CustomSecret is a named value that the user hands to the sandbox.
+type CustomSecret struct {
+	Value       Secret `json:"secret"`
+	Description string `json:"description"`
+}
+
+// Secrets are a user's tokens and custom secrets.
+type Secrets struct {
+	ProviderTokens map[string]ProviderToken `json:"provider_tokens"`
+	Custom         map[string]CustomSecret  `json:"custom_secrets"`
+}
+
+// EachSecret implements Sealable. Map values are written back.
+func (s *Secrets) EachSecret(f func(string, *Secret)) {
+	for _, name := range sortedKeys(s.ProviderTokens) {
+		t := s.ProviderTokens[name]
+		f("provider_tokens."+name, &t.Token)
+		s.ProviderTokens[name] = t
+	}
+	for _, name := range sortedKeys(s.Custom) {
+		c := s.Custom[name]
+		f("custom_secrets."+name, &c.Value)
+		s.Custom[name] = c
+	}
+}
+
+// Settings are a user's persisted settings for agent sessions
+// (interface specification 2.1). Pointers are the nullable fields.
+type Settings struct {
+	Language                           *string    `json:"language"`
+	Agent                              *string    `json:"agent"`
+	MaxIterations                      *int       `json:"max_iterations"`
+	SecurityAnalyzer                   *string    `json:"security_analyzer"`
+	ConfirmationMode                   *bool      `json:"confirmation_mode"`
+	LLMModel                           *string    `json:"llm_model"`
+	LLMAPIKey                          Secret     `json:"llm_api_key"`
+	LLMBaseURL                         *string    `json:"llm_base_url"`
+	RemoteRuntimeResourceFactor        *int       `json:"remote_runtime_resource_factor"`
+	EnableDefaultCondenser             bool       `json:"enable_default_condenser"`
+	EnableSoundNotifications           bool       `json:"enable_sound_notifications"`
+	EnableProactiveConversationStarter bool       `json:"enable_proactive_conversation_starters"`
+	EnableSolvabilityAnalysis          bool       `json:"enable_solvability_analysis"`
+	UserConsentsToAnalytics            *bool      `json:"user_consents_to_analytics"`
+	SandboxBaseContainerImage          *string    `json:"sandbox_base_container_image"`
+	SandboxRuntimeContainerImage       *string    `json:"sandbox_runtime_container_image"`
+	MCP                                *MCPConfig `json:"mcp_config"`
+	SearchAPIKey                       Secret     `json:"search_api_key"`
+	SandboxAPIKey                      Secret     `json:"sandbox_api_key"`
+	MaxBudgetPerTask                   *float64   `json:"max_budget_per_task"`
+	CondenserMaxSize                   *int       `json:"condenser_max_size"`
+	Email                              *string    `json:"email"`
+	EmailVerified                      *bool      `json:"email_verified"`
+	GitUserName                        *string    `json:"git_user_name"`
+	GitUserEmail                       *string    `json:"git_user_email"`
+	V1Enabled                          *bool      `json:"v1_enabled"`
+	Secrets                            Secrets    `json:"secrets_store"`
+}
+
+// EachSecret implements Sealable.
+func (s *Settings) EachSecret(f func(string, *Secret)) {
+	f("llm_api_key", &s.LLMAPIKey)
+	f("search_api_key", &s.SearchAPIKey)
+	f("sandbox_api_key", &s.SandboxAPIKey)
+	s.Secrets.EachSecret(f)
+	if s.MCP != nil {
+		s.MCP.EachSecret(func(p string, x *Secret) { f("mcp_config."+p, x) })
+	}
+}
+
+// LLM returns the model the settings choose; Model is "" when none is chosen.
+func (s *Settings) LLM() LLM {
+	l := LLM{APIKey: s.LLMAPIKey}
+	if s.LLMModel != nil {
+		l.Model = *s.LLMModel
+	}
+	if s.LLMBaseURL != nil {
+		l.BaseURL = *s.LLMBaseURL
+	}
+	return l
+}
+
+// MCPConfig lists the MCP servers of a user or a conversation
+// (interface specification 2.2).
+type MCPConfig struct {
+	SSE   []MCPHTTPServer  `json:"sse_servers"`
+	Stdio []MCPStdioServer `json:"stdio_servers"`
+	SHTTP []MCPHTTPServer  `json:"shttp_servers"`
+}
+
+// MCPHTTPServer is reached over SSE or streamable HTTP.
+type MCPHTTPServer struct {
+	URL     string `json:"url"`
+	APIKey  Secret `json:"api_key"`
+	Timeout *int   `json:"timeout,omitempty"` // seconds, 1..3600; streamable HTTP only
+}
+
+// MCPStdioServer is started inside the sandbox.
+type MCPStdioServer struct {
+	Name    string            `json:"name"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]Secret `json:"env"` // values often are keys: treated as secrets
+}
+
+// EachSecret implements Sealable. Map values are written back.
+func (c *MCPConfig) EachSecret(f func(string, *Secret)) {
+	for i := range c.SSE {
+		f("sse_servers."+strconv.Itoa(i), &c.SSE[i].APIKey)
+	}
+	for i := range c.SHTTP {
+		f("shttp_servers."+strconv.Itoa(i), &c.SHTTP[i].APIKey)
+	}
+	for i := range c.Stdio {
+		for _, k := range sortedKeys(c.Stdio[i].Env) {
+			v := c.Stdio[i].Env[k]
+			f("stdio_servers."+strconv.Itoa(i)+"."+k, &v)
+			c.Stdio[i].Env[k] = v
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,151 @@
+package conversation
+
+import (
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/content"
+)
+
+// Origin is the API a conversation was made with.
+type Origin string
+
+// Origins.
+const (
+	OriginV0    Origin = "v0"
+	OriginV1    Origin = "v1"
+	OriginAgent Origin = "agent"
+)
+
+// Conversation is the record beside the log. Summary is a cache of the fold,
+// written in the same transaction as the events it summarises.
+type Conversation struct {
+	ID             ID
+	Owner          string // user id
+	Origin         Origin
+	Title          string
+	TitleByUser    bool // a user's title is never overwritten
+	SandboxID      string
+	ParentID       ID // "" = none
+	Repository     string
+	Branch         string
+	GitProvider    string
+	Trigger        string // "gui", "openhands_api", ...; "" = unknown
+	PRNumbers      []int
+	AgentKind      string // "openhands"
+	AgentType      string // "default" or "plan"
+	Public         *bool
+	Tags           map[string]string
+	Options        Options
+	Summary        Summary
+	LeaseHolder    string // "" = not live anywhere
+	LeaseUntil     time.Time
+	Generation     int64 // bumped at each lease take-over
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	LastEventAt    time.Time // zero = no event yet
+	InitialMessage []content.Part
+}
+
+// Options say how the agent runs, fixed when the conversation starts. They hold
+// secrets and are stored sealed.
+type Options struct {
+	LLM              account.LLM                     `json:"llm"`
+	MaxIterations    int                             `json:"max_iterations"` // steps per run, >= 1
+	MaxBudget        *float64                        `json:"max_budget"`     // USD, nil = no ceiling
+	ConfirmationMode bool                            `json:"confirmation_mode"`
+	SecurityAnalyzer string                          `json:"security_analyzer"`
+	SystemSuffix     string                          `json:"system_suffix"` // appended to the system prompt
+	WorkingDir       string                          `json:"working_dir"`   // inside the sandbox
+	MCP              *account.MCPConfig              `json:"mcp"`
+	Secrets          map[string]account.CustomSecret `json:"secrets"`
+	GitUserName      string                          `json:"git_user_name"`
+	GitUserEmail     string                          `json:"git_user_email"`
+	Demo             bool                            `json:"demo"` // driven by the scripted model
+}
+
+// EachSecret implements account.Sealable.
+func (o *Options) EachSecret(f func(string, *account.Secret)) {
+	f("llm.api_key", &o.LLM.APIKey)
+	if o.MCP != nil {
+		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
+	}
+	custom := account.Secrets{Custom: o.Secrets}
+	custom.EachSecret(func(p string, s *account.Secret) { f("secrets."+p, s) })
+}
+
+// Summary is what lists show of the log.
+type Summary struct {
+	Status  Status
+	Head    int64 // seq the next event gets = number of events
+	Metrics Metrics
+}
+
+// Usage counts tokens (agent protocol §2.2).
+type Usage struct {
+	Model            string `json:"model"`
+	PromptTokens     int64  `json:"prompt_tokens"`
+	CompletionTokens int64  `json:"completion_tokens"`
+	CacheReadTokens  int64  `json:"cache_read_tokens"`
+	CacheWriteTokens int64  `json:"cache_write_tokens"`
+	ReasoningTokens  int64  `json:"reasoning_tokens"`
+	ContextWindow    int64  `json:"context_window"`
+	PerTurnToken     int64  `json:"per_turn_token"`
+	ResponseID       string `json:"response_id"`
+}
+
+// Metrics are what a conversation has used so far.
+type Metrics struct {
+	ModelName       string   `json:"model_name"`
+	AccumulatedCost float64  `json:"accumulated_cost"` // USD
+	MaxBudget       *float64 `json:"max_budget_per_task"`
+	Usage           Usage    `json:"accumulated_token_usage"`
+}
+
+// Add accumulates one response.
+func (m *Metrics) Add(u Usage, cost float64) {
+	m.AccumulatedCost += cost
+	m.ModelName = u.Model
+	a := &m.Usage
+	a.Model, a.ContextWindow, a.ResponseID = u.Model, u.ContextWindow, u.ResponseID
+	a.PerTurnToken = u.PromptTokens + u.CompletionTokens
+	a.PromptTokens += u.PromptTokens
+	a.CompletionTokens += u.CompletionTokens
+	a.CacheReadTokens += u.CacheReadTokens
+	a.CacheWriteTokens += u.CacheWriteTokens
+	a.ReasoningTokens += u.ReasoningTokens
+}
+
+// TaskStatus is the state of a start task (V1 §2.2), in order of progress.
+type TaskStatus string
+
+// The start task states.
+const (
+	TaskWorking      TaskStatus = "WORKING"
+	TaskSandbox      TaskStatus = "WAITING_FOR_SANDBOX"
+	TaskRepository   TaskStatus = "PREPARING_REPOSITORY"
+	TaskSetupScript  TaskStatus = "RUNNING_SETUP_SCRIPT"
+	TaskGitHooks     TaskStatus = "SETTING_UP_GIT_HOOKS"
+	TaskSkills       TaskStatus = "SETTING_UP_SKILLS"
+	TaskConversation TaskStatus = "STARTING_CONVERSATION"
+	TaskReady        TaskStatus = "READY"
+	TaskError        TaskStatus = "ERROR"
+)
+
+// Done reports whether the task will not move any more.
+func (s TaskStatus) Done() bool { return s == TaskReady || s == TaskError }
+
+// StartTask is the progress of one start. ConversationID is fixed when the task
+// is made; APIs show it only once the task is READY, because clients take its
+// presence for readiness.
+type StartTask struct {
+	ID             string // 32 hex
+	Owner          string
+	ConversationID ID
+	SandboxID      string
+	Status         TaskStatus
+	Detail         string // why it failed; "" unless ERROR
+	Request        []byte // JSON echo of the request, secrets masked
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}

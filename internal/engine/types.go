@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"parley/internal/account"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/store"
+)
+
+// HostDir asks to mount a directory of the server's machine as the working
+// directory. The caller proves that it may write there with a file it made.
+type HostDir struct {
+	Path  string // absolute, canonical
+	Proof string // name of a file directly in Path
+	Nonce string // the file's content, at least 16 characters
+}
+
+// StartRequest starts a conversation. Only Owner and Origin are required.
+type StartRequest struct {
+	Owner            string
+	Origin           conversation.Origin
+	ConversationID   conversation.ID // "" = a new one
+	SandboxID        string          // use this sandbox
+	SpecID           string          // sandbox template; "" = the default
+	ParentID         conversation.ID
+	Title            string
+	InitialMessage   []content.Part // always run
+	Instructions     string         // appended to the system prompt
+	LLMModel         string         // overrides the settings' model
+	Repository       string         // owner/name or URL
+	Branch           string
+	GitProvider      string
+	Trigger          string
+	PRNumbers        []int
+	Tags             map[string]string
+	Public           *bool
+	AgentType        string             // "" = "default"
+	MCP              *account.MCPConfig // replaces the settings'
+	Secrets          map[string]account.CustomSecret
+	HostDir          *HostDir
+	ConfirmationMode *bool  // overrides the settings'
+	Echo             []byte // the request as JSON, secrets masked, for the task
+}
+
+// Message is what a user says in a conversation.
+type Message struct {
+	Parts  []content.Part // at least one
+	Sender string
+	Run    bool
+}
+
+// View is a conversation joined with its sandbox.
+type View struct {
+	*conversation.Conversation
+	Sandbox       *store.Sandbox // nil when it is gone
+	SandboxStatus store.SandboxStatus
+}
+
+// Execution returns the state of the agent loop, and false while the sandbox is
+// not running: clients of V1 expect null then.
+func (v *View) Execution() (conversation.Status, bool) {
+	return v.Summary.Status, v.SandboxStatus == store.SandboxRunning
+}

@@ -1,0 +1,260 @@
+// Package store is the seam to durable storage. Everything that a method
+// reports as done is durable (fsynced) before it returns. Implementations are
+// below this package; storetest holds the conformance suite that all must pass.
+//
+// Errors are faults: NotFound (not there, or another owner's), Conflict (see
+// the codes), Unavailable with CodeStoreFull or CodeStoreReadOnly when the disk
+// refuses writes.
+package store
+
+import (
+	"context"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/conversation"
+)
+
+// Fault codes that callers tell apart.
+const (
+	CodeHeadMoved     = "head_moved"     // Append expected another head
+	CodeLeaseLost     = "lease_lost"     // the writer's generation is not the current one
+	CodeLeaseHeld     = "lease_held"     // another live owner holds the conversation
+	CodeExists        = "exists"         // Create of an id that is there
+	CodeStoreFull     = "store_full"     // no space, or quota
+	CodeStoreReadOnly = "store_readonly" // the disk refuses writes
+)
+
+// Page is one page of a list. Next is an opaque cursor that means "after the
+// last item of this page", "" on the last page.
+type Page[T any] struct {
+	Items []T
+	Next  string
+}
+
+// Order of a list.
+type Order string
+
+// Orders. Ties are broken by id, so that paging is stable.
+const (
+	CreatedAsc  Order = "CREATED_AT"
+	CreatedDesc Order = "CREATED_AT_DESC"
+	UpdatedAsc  Order = "UPDATED_AT"
+	UpdatedDesc Order = "UPDATED_AT_DESC"
+	TitleAsc    Order = "TITLE"
+	TitleDesc   Order = "TITLE_DESC"
+)
+
+// ConversationQuery filters conversations. Zero fields do not filter.
+type ConversationQuery struct {
+	Owner         string
+	TitleContains string // literal, case-insensitive
+	SandboxID     string
+	Repository    string
+	Trigger       string
+	Status        conversation.Status
+	CreatedFrom   time.Time // inclusive
+	CreatedTo     time.Time // exclusive
+	UpdatedFrom   time.Time
+	UpdatedTo     time.Time
+	ParentID      conversation.ID
+	WithSubs      bool // include conversations that have a parent
+	Order         Order
+	Cursor        string // an unknown cursor starts at the beginning
+	Limit         int    // 1..100
+}
+
+// Conversations keeps the records beside the logs.
+type Conversations interface {
+	// Create stores a new record. Conflict (CodeExists) if the id is taken, by any owner.
+	Create(ctx context.Context, c *conversation.Conversation) error
+	// Get returns the record; owner "" means any.
+	Get(ctx context.Context, owner string, id conversation.ID) (*conversation.Conversation, error)
+	// Batch returns the records in the order of ids, nil where there is none.
+	Batch(ctx context.Context, owner string, ids []conversation.ID) ([]*conversation.Conversation, error)
+	Search(ctx context.Context, q ConversationQuery) (Page[*conversation.Conversation], error)
+	Count(ctx context.Context, q ConversationQuery) (int, error)
+	// Update changes a record in one transaction. It must not change the Summary,
+	// lease or ids; UpdatedAt is set to the given time.
+	Update(ctx context.Context, id conversation.ID, now time.Time,
+		change func(*conversation.Conversation) error) (*conversation.Conversation, error)
+	// Delete removes the record, its log, projections and start tasks. NotFound if there is none.
+	Delete(ctx context.Context, id conversation.ID) error
+}
+
+// Append is one durable addition to a log.
+type Append struct {
+	Conversation conversation.ID
+	ExpectHead   int64 // the seq of Events[0]
+	Generation   int64 // of the writer's lease
+	Events       []conversation.Event
+	Summary      conversation.Summary // stored with the record in the same transaction
+	Now          time.Time            // becomes the record's UpdatedAt and LastEventAt
+}
+
+// EventQuery filters a log. Zero fields do not filter.
+type EventQuery struct {
+	Conversation conversation.ID
+	Kind         string
+	Source       string
+	Body         string // case-insensitive substring of a MessageEvent's text
+	From         string // timestamp, inclusive, compared as string
+	To           string // timestamp, exclusive
+	Desc         bool
+	AtOrAfter    *int64 // first seq of the page in the direction of Desc; nil = from the end of the direction
+	Limit        int    // 1..1000
+}
+
+// EventPage is one page of a log. NextID is the id of the first event of the
+// next page (inclusive cursors are the protocol's), "" on the last page.
+type EventPage struct {
+	Items  []conversation.Event
+	NextID string
+}
+
+// Events is the log.
+type Events interface {
+	// Append adds events or nothing. It sets Seq on the given slice. Conflict with
+	// CodeHeadMoved or CodeLeaseLost, NotFound for an unknown conversation.
+	Append(ctx context.Context, a Append) error
+	// Read returns up to limit events with seq > after, ascending. after -1 reads from the start.
+	Read(ctx context.Context, id conversation.ID, after int64, limit int) ([]conversation.Event, error)
+	Search(ctx context.Context, q EventQuery) (EventPage, error)
+	Count(ctx context.Context, q EventQuery) (int, error)
+	// ByID returns the events in the order of ids, nil where there is none.
+	ByID(ctx context.Context, id conversation.ID, ids []string) ([]*conversation.Event, error)
+}
+
+// Leases make one process the owner of a live conversation.
+type Leases interface {
+	// Acquire takes the lease if it is free, expired or already the holder's, and
+	// returns the new generation (it grows with every Acquire). Conflict
+	// (CodeLeaseHeld) if another holder's lease is live.
+	Acquire(ctx context.Context, id conversation.ID, holder string, now time.Time, ttl time.Duration) (int64, error)
+	// Renew extends the leases of a holder, given id to generation, in one
+	// transaction and returns the ids it lost.
+	Renew(ctx context.Context, holder string, held map[conversation.ID]int64, now time.Time, ttl time.Duration) ([]conversation.ID, error)
+	// Release gives a lease up; not an error if it is lost already.
+	Release(ctx context.Context, id conversation.ID, holder string, generation int64) error
+	// Interrupted lists conversations whose summary says running and whose lease
+	// is free or expired, or held by one of the given dead holders.
+	Interrupted(ctx context.Context, now time.Time, deadHolders []string) ([]conversation.ID, error)
+}
+
+// TaskQuery filters start tasks.
+type TaskQuery struct {
+	Owner          string
+	ConversationID conversation.ID
+	CreatedFrom    time.Time
+	Order          Order // created or updated
+	Cursor         string
+	Limit          int
+}
+
+// StartTasks keeps the progress of starts.
+type StartTasks interface {
+	Save(ctx context.Context, t *conversation.StartTask) error // insert or replace
+	Batch(ctx context.Context, owner string, ids []string) ([]*conversation.StartTask, error)
+	Search(ctx context.Context, q TaskQuery) (Page[*conversation.StartTask], error)
+	Count(ctx context.Context, q TaskQuery) (int, error)
+	// Latest returns the newest task of a conversation, or NotFound.
+	Latest(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
+	// Unfinished lists all tasks that are not done, oldest first.
+	Unfinished(ctx context.Context) ([]*conversation.StartTask, error)
+}
+
+// Accounts keeps users, keys and settings.
+type Accounts interface {
+	// PutUser inserts or renames a user.
+	PutUser(ctx context.Context, u account.User) error
+	Users(ctx context.Context) ([]account.User, error)
+	// SetKeys replaces the user's keys of the given label.
+	SetKeys(ctx context.Context, userID, label string, hashes []account.KeyHash) error
+	// UserByKey returns the user a key belongs to, or Unauthenticated.
+	UserByKey(ctx context.Context, h account.KeyHash) (account.User, error)
+	// Settings returns the user's settings, or NotFound before the first store.
+	Settings(ctx context.Context, userID string) (*account.Settings, error)
+	// UpdateSettings runs change on the stored settings (nil if none) in one
+	// transaction and stores what it returns.
+	UpdateSettings(ctx context.Context, userID string,
+		change func(old *account.Settings) (*account.Settings, error)) error
+}
+
+// SandboxStatus is the state of a sandbox (V1 §3.3).
+type SandboxStatus string
+
+// The sandbox states. Missing is never stored: it is what a deleted one shows.
+const (
+	SandboxStarting SandboxStatus = "STARTING"
+	SandboxRunning  SandboxStatus = "RUNNING"
+	SandboxPaused   SandboxStatus = "PAUSED"
+	SandboxError    SandboxStatus = "ERROR"
+	SandboxMissing  SandboxStatus = "MISSING"
+)
+
+// Sandbox is the record of a sandbox.
+type Sandbox struct {
+	ID         string
+	Owner      string
+	SpecID     string
+	Backend    string
+	Handle     []byte // the backend's, opaque; nil until it exists
+	Status     SandboxStatus
+	Detail     string         // why it is in this state; "" if there is nothing to say
+	SessionKey account.Secret // opens the agent protocol of this sandbox
+	WorkingDir string         // inside
+	HostDir    string         // directory of the host mounted as working directory; "" = none
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// SandboxQuery filters sandboxes. Order is created, newest first.
+type SandboxQuery struct {
+	Owner  string
+	Cursor string
+	Limit  int
+}
+
+// Sandboxes keeps the records of sandboxes.
+type Sandboxes interface {
+	Save(ctx context.Context, s *Sandbox) error // insert or replace
+	Get(ctx context.Context, owner, id string) (*Sandbox, error)
+	Batch(ctx context.Context, owner string, ids []string) ([]*Sandbox, error)
+	Search(ctx context.Context, q SandboxQuery) (Page[*Sandbox], error)
+	All(ctx context.Context) ([]*Sandbox, error)
+	BySessionKey(ctx context.Context, h account.KeyHash) (*Sandbox, error)
+	Delete(ctx context.Context, id string) error // not an error if it is gone
+}
+
+// ProjectionEntry ties one derived event to the event and part it comes from.
+type ProjectionEntry struct {
+	ID   int64 // 0, 1, 2, ... without gaps within the projection
+	Seq  int64 // of the event in the log
+	Part int   // 0-based, if one event yields several
+}
+
+// Projections number what an API derives from a log, once and for all (the
+// legacy API's integer event ids).
+type Projections interface {
+	// Cursor returns the next id to give and the next seq to look at.
+	Cursor(ctx context.Context, id conversation.ID, name string) (nextID, nextSeq int64, err error)
+	// Extend adds entries and moves the cursor to nextSeq, if the cursor still is
+	// where the caller saw it; otherwise Conflict (CodeHeadMoved).
+	Extend(ctx context.Context, id conversation.ID, name string, fromID, fromSeq, nextSeq int64, entries []ProjectionEntry) error
+	// Range returns entries with from <= ID <= to, ascending or descending, up to limit.
+	Range(ctx context.Context, id conversation.ID, name string, from, to int64, desc bool, limit int) ([]ProjectionEntry, error)
+}
+
+// Store is everything, for the place that wires the program.
+type Store interface {
+	Conversations() Conversations
+	Events() Events
+	Leases() Leases
+	StartTasks() StartTasks
+	Accounts() Accounts
+	Sandboxes() Sandboxes
+	Projections() Projections
+	// Ping checks that the store can take writes.
+	Ping(ctx context.Context) error
+	Close() error
+}
