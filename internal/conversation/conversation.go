@@ -61,7 +61,9 @@ type Options struct {
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	GitUserName      string                          `json:"git_user_name"`
 	GitUserEmail     string                          `json:"git_user_email"`
-	Demo             bool                            `json:"demo"` // driven by the scripted model
+	Demo             bool                            `json:"demo"`     // driven by the scripted model
+	SpecID           string                          `json:"spec_id"`  // sandbox template asked for
+	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
 }
 
 // EachSecret implements account.Sealable.

@@ -52,8 +52,9 @@ var transitions = map[Status]map[Trigger]Status{
 		TrigPause: Paused, TrigInterrupt: Paused, TrigStuck: Stuck, TrigFail: Error, TrigDelete: Deleting},
 	Paused: {TrigUserMessage: Paused, TrigRun: Running, TrigPause: Paused, TrigInterrupt: Paused,
 		TrigFail: Error, TrigDelete: Deleting},
+	// Pausing what waits changes nothing: as paused it would run unasked.
 	WaitingConfirmation: {TrigUserMessage: WaitingConfirmation, TrigRun: Running, TrigReject: Idle,
-		TrigPause: Paused, TrigInterrupt: Paused, TrigFail: Error, TrigDelete: Deleting},
+		TrigPause: WaitingConfirmation, TrigInterrupt: Paused, TrigFail: Error, TrigDelete: Deleting},
 	// A run of a finished conversation without a new message is a no-op success.
 	Finished: {TrigUserMessage: Idle, TrigRun: Finished, TrigPause: Finished, TrigInterrupt: Finished,
 		TrigFail: Error, TrigDelete: Deleting},

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	_ "embed"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/llm"
+	"parley/internal/tool"
+)
+
+//go:embed prompt.md
+var basePrompt string
+
+// PromptInput is what the system prompt depends on.
+type PromptInput struct {
+	WorkingDir string
+	Suffix     string            // the user's own instructions
+	Secrets    map[string]string // name to description; values never
+}
+
+// SystemPrompt renders the system prompt. Its first part never changes, so that
+// providers can cache it.
+func SystemPrompt(in PromptInput) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(basePrompt))
+	b.WriteString("\n\nWorking directory: " + in.WorkingDir + "\n")
+	if len(in.Secrets) > 0 {
+		b.WriteString("\nEnvironment variables with secrets, set for a command that names them:\n")
+		for _, name := range sortedNames(in.Secrets) {
+			b.WriteString("- $" + name)
+			if d := in.Secrets[name]; d != "" {
+				b.WriteString(": " + d)
+			}
+			b.WriteString("\n")
+		}
+	}
+	if s := strings.TrimSpace(in.Suffix); s != "" {
+		b.WriteString("\nInstructions from the user for this conversation:\n" + s + "\n")
+	}
+	return b.String()
+}
+
+func sortedNames(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// PromptEvent is the SystemPromptEvent that opens the agent's part of a log.
+func PromptEvent(in PromptInput, tools *tool.Set) *conversation.SystemPromptEvent {
+	e := &conversation.SystemPromptEvent{
+		Header:       newHeader(conversation.KindSystemPrompt, conversation.SourceAgent),
+		SystemPrompt: content.Text(SystemPrompt(in)),
+	}
+	for _, t := range tools.Tools() {
+		e.Tools = append(e.Tools, t.Spec().Definition())
+	}
+	return e
+}
+
+// ToolSpecs renders the tools for a model, with the members that every tool gets.
+func ToolSpecs(tools *tool.Set) ([]llm.Tool, error) {
+	var out []llm.Tool
+	for _, t := range tools.Tools() {
+		s := t.Spec()
+		params, err := withCommonMembers(s)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, llm.Tool{Name: s.Name, Description: s.Description, Parameters: params})
+	}
+	return out, nil
+}
+
+var (
+	riskSchema = json.RawMessage(`{"type":"string","enum":["UNKNOWN","LOW","MEDIUM","HIGH"],` +
+		`"description":"How dangerous this call is: LOW reads or changes only the sandbox's own working files; MEDIUM changes more than that inside the sandbox; HIGH leaves the sandbox, sends data away, handles secrets or destroys work."}`)
+	summarySchema = json.RawMessage(`{"type":"string","description":"What this call does and why, in at most ten words."}`)
+)
+
+func withCommonMembers(s *tool.Spec) (json.RawMessage, error) {
+	var schema map[string]json.RawMessage
+	if err := json.Unmarshal(s.Parameters, &schema); err != nil {
+		return nil, err
+	}
+	var props map[string]json.RawMessage
+	if raw, ok := schema["properties"]; ok {
+		if err := json.Unmarshal(raw, &props); err != nil {
+			return nil, err
+		}
+	}
+	if props == nil {
+		props = map[string]json.RawMessage{}
+	}
+	if !s.ReadOnly {
+		props["security_risk"] = riskSchema
+	}
+	props["summary"] = summarySchema
+	raw, err := json.Marshal(props)
+	if err != nil {
+		return nil, err
+	}
+	schema["properties"] = raw
+	return json.Marshal(schema)
+}
