@@ -3,6 +3,7 @@
 package content
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -46,9 +47,21 @@ func (p Part) MarshalJSON() ([]byte, error) {
 		if urls == nil {
 			urls = []string{}
 		}
-		return json.Marshal(wireImage{p.CachePrompt, TypeImage, urls})
+		return Marshal(wireImage{p.CachePrompt, TypeImage, urls})
 	}
-	return json.Marshal(wireText{p.CachePrompt, TypeText, p.Text})
+	return Marshal(wireText{p.CachePrompt, TypeText, p.Text})
+}
+
+// Marshal is json.Marshal without the escaping of <, > and &, which belongs into
+// HTML pages only and makes a log of shell commands hard to read.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // UnmarshalJSON accepts a missing type and discriminates by keys then, as

@@ -72,6 +72,9 @@ type Conversations interface {
 	Get(ctx context.Context, owner string, id conversation.ID) (*conversation.Conversation, error)
 	// Batch returns the records in the order of ids, nil where there is none.
 	Batch(ctx context.Context, owner string, ids []conversation.ID) ([]*conversation.Conversation, error)
+	// Children returns the ids of the sub-conversations of the given conversations,
+	// oldest first. Parents without any are not in the map.
+	Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error)
 	Search(ctx context.Context, q ConversationQuery) (Page[*conversation.Conversation], error)
 	Count(ctx context.Context, q ConversationQuery) (int, error)
 	// Update changes a record in one transaction. It must not change the Summary,

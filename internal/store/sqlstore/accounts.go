@@ -1,0 +1,129 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"parley/internal/account"
+	"parley/internal/fault"
+	"parley/internal/store"
+)
+
+type accounts struct{ s *Store }
+
+// PutUser implements store.Accounts.
+func (a accounts) PutUser(ctx context.Context, u account.User) error {
+	return a.s.writes.do(ctx, "store.accounts.put_user", func(t *tx) error {
+		return t.exec(`INSERT INTO users (id, name, created_at) VALUES ($1, $2, $3)
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name`, u.ID, u.Name, micros(u.CreatedAt))
+	})
+}
+
+func scanUser(rows row) (u account.User, err error) {
+	return u, rows.Scan(&u.ID, &u.Name, timeInto{&u.CreatedAt})
+}
+
+// Users implements store.Accounts, the oldest first.
+func (a accounts) Users(ctx context.Context) ([]account.User, error) {
+	out, err := collect(ctx, a.s.reads, scanUser, `SELECT id, name, created_at FROM users ORDER BY created_at, id`)
+	return out, a.s.fail(ctx, "store.accounts.users", err)
+}
+
+// SetKeys implements store.Accounts. NotFound for an unknown user; Conflict
+// (CodeExists) if a key is another user's or another label's.
+func (a accounts) SetKeys(ctx context.Context, userID, label string, hashes []account.KeyHash) error {
+	const op = "store.accounts.set_keys"
+	return a.s.writes.do(ctx, op, func(t *tx) error {
+		var one int
+		err := t.row(ctx, `SELECT 1 FROM users WHERE id = $1`, userID).Scan(&one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fault.New(fault.NotFound, codeMissing, "There is no such user.").WithOp(op)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`DELETE FROM api_keys WHERE user_id = $1 AND label = $2`, userID, label); err != nil {
+			return err
+		}
+		return insertKeys(t, userID, label, hashes)
+	})
+}
+
+func insertKeys(t *tx, userID, label string, hashes []account.KeyHash) error {
+	seen := map[account.KeyHash]bool{}
+	for _, h := range hashes {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		err := t.exec(`INSERT INTO api_keys (hash, user_id, label) VALUES ($1, $2, $3)`, h[:], userID, label)
+		if isDuplicate(err) {
+			return fault.New(fault.Conflict, store.CodeExists, "The key is in use already.")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UserByKey implements store.Accounts.
+func (a accounts) UserByKey(ctx context.Context, h account.KeyHash) (account.User, error) {
+	u, err := scanUser(a.s.reads.row(ctx, `SELECT id, name, created_at FROM users
+		JOIN api_keys ON user_id = id WHERE hash = $1`, h[:]))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fault.New(fault.Unauthenticated, "unknown_key", "The key is not valid.")
+	}
+	return u, a.s.fail(ctx, "store.accounts.user_by_key", err)
+}
+
+func settingsPlace(userID string) string { return "settings.sealed/" + userID }
+
+// Settings implements store.Accounts.
+func (a accounts) Settings(ctx context.Context, userID string) (*account.Settings, error) {
+	s, err := a.settings(ctx, a.s.reads, userID)
+	if err == nil && s == nil {
+		err = fault.New(fault.NotFound, codeMissing, "No settings have been stored yet.")
+	}
+	if err != nil {
+		return nil, a.s.fail(ctx, "store.accounts.settings", err)
+	}
+	return s, nil
+}
+
+// settings returns nil if there are none.
+func (a accounts) settings(ctx context.Context, q querier, userID string) (*account.Settings, error) {
+	var blob []byte
+	err := q.row(ctx, `SELECT sealed FROM settings WHERE user_id = $1`, userID).Scan(&blob)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &account.Settings{}
+	return s, a.s.unsealed(settingsPlace(userID), blob, s)
+}
+
+// UpdateSettings implements store.Accounts. If change returns nil, nothing is
+// stored.
+func (a accounts) UpdateSettings(ctx context.Context, userID string,
+	change func(old *account.Settings) (*account.Settings, error)) error {
+	return a.s.writes.do(ctx, "store.accounts.update_settings", func(t *tx) error {
+		old, err := a.settings(ctx, t, userID)
+		if err != nil {
+			return err
+		}
+		changed, err := change(old)
+		if err != nil || changed == nil {
+			return err
+		}
+		blob, err := a.s.sealed(settingsPlace(userID), changed)
+		if err != nil {
+			return err
+		}
+		return t.exec(`INSERT INTO settings (user_id, sealed) VALUES ($1, $2)
+			ON CONFLICT (user_id) DO UPDATE SET sealed = excluded.sealed`, userID, blob)
+	})
+}
