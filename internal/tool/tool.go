@@ -7,6 +7,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"time"
 
@@ -174,3 +175,8 @@ type FileInfo struct {
 	IsDir   bool        `json:"is_dir"`
 	Link    string      `json:"link,omitempty"` // target of a symbolic link
 }
+
+// ErrDetach is the cancel cause that means "we are leaving, the work goes on": a
+// run returns at once and leaves what it started running. Any other cause means
+// that the work itself is to stop.
+var ErrDetach = errors.New("the server detaches from running tools")

@@ -1,0 +1,80 @@
+package sandboxd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley/internal/fault"
+)
+
+// DialPort connects to a TCP port on the sandbox's loopback interface. The
+// connection's halves can be closed one by one (it has CloseWrite); after the
+// client's half is closed the other goes on for a minute at most. CodePortClosed:
+// nothing listens there. ctx is for connecting only.
+func (c *Client) DialPort(ctx context.Context, port int) (net.Conn, error) {
+	if port < 1 || port > 0xffff {
+		return nil, invalid("A port is a number from 1 to 65535.")
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, c.broken(ctx, err)
+	}
+	interrupted := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = conn.SetDeadline(time.Unix(1, 0))
+	})
+	in, err := c.upgrade(ctx, conn, port)
+	if !unhook() {
+		<-interrupted
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &portConn{Conn: conn, in: in}, nil
+}
+
+// upgrade asks the daemon to turn the connection into one to the port.
+func (c *Client) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.Reader, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://sandbox/ports/"+strconv.Itoa(port), nil)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeBadRequest, "The request to the sandbox cannot be made.")
+	}
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", portProtocol)
+	if err := req.Write(conn); err != nil {
+		return nil, c.broken(ctx, err)
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, req)
+	if err != nil {
+		return nil, c.broken(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return in, nil
+	}
+	if resp.StatusCode < 300 {
+		return nil, badAnswer(errors.New("the connection was not upgraded"))
+	}
+	return nil, c.refusal(ctx, resp)
+}
+
+// portConn is a connection whose first bytes may have come with the answer.
+type portConn struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// Read reads what the program behind the port sends.
+func (p *portConn) Read(b []byte) (int, error) { return p.in.Read(b) }
+
+// CloseWrite ends the client's half.
+func (p *portConn) CloseWrite() error { return closeWrite(p.Conn) }

@@ -1,0 +1,193 @@
+package sandboxd
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley/internal/fault"
+)
+
+// wantRefusal checks that what a decoder does not take is the caller's mistake.
+func wantRefusal(t *testing.T, err error) {
+	t.Helper()
+	if kind := fault.KindOf(err); err != nil && kind != fault.Invalid {
+		t.Fatalf("%v: %v", kind, err)
+	}
+}
+
+func FuzzDecodeExec(f *testing.F) {
+	f.Add([]byte(`{"argv":["true"],"dir":"/","env":{"A":"b"},"stdin":"eA==","timeout":1,"max_output":2}`))
+	f.Add([]byte(`{"argv":[""]}`))
+	f.Add([]byte(`{"argv":["a\u0000"],"max_output":-1}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, err := decodeExec(body)
+		wantRefusal(t, err)
+		if err == nil && (len(req.Argv) == 0 || req.Timeout < 0 || req.MaxOutput <= 0 || req.MaxOutput > MaxOutputBytes) {
+			t.Fatalf("%+v", req)
+		}
+	})
+}
+
+func FuzzDecodeOpen(f *testing.F) {
+	f.Add([]byte(`{"id":"other","argv":["bash"],"rows":24,"cols":80}`), "main")
+	f.Add([]byte(`{"rows":-1}`), "..")
+	f.Fuzz(func(t *testing.T, body []byte, id string) {
+		req, err := decodeOpen(body, id)
+		wantRefusal(t, err)
+		if err == nil && (req.ID != id || id == "" || strings.ContainsAny(id, "/?#%\x00") || len(id) > 128) {
+			t.Fatalf("%+v", req)
+		}
+	})
+}
+
+func FuzzDecodeQuery(f *testing.F) {
+	f.Add("offset=1&wait=2&max=3&until=x&path=/a/../b&new=1")
+	f.Add("offset=-1")
+	f.Add("path=%00&max=99999999999999999999")
+	f.Fuzz(func(t *testing.T, raw string) {
+		req, err := decodeRead(raw)
+		wantRefusal(t, err)
+		if err == nil && (req.Offset < 0 || req.Wait < 0 || req.Wait > maxWait || req.Max < 1 || req.Max > maxTerminalRead || len(req.Until) > maxUntil) {
+			t.Fatalf("%+v", req)
+		}
+		q := parseQuery(raw)
+		path, on, limit := q.path("path"), q.flag("new"), tarLimit(q)
+		wantRefusal(t, q.err)
+		if q.err == nil && (!filepath.IsAbs(path) || filepath.Clean(path) != path || len(path) >= maxPath || limit < 1 || limit > MaxTarBytes) {
+			t.Fatalf("%q %v %d", path, on, limit)
+		}
+	})
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("12 (a (b) c) S 1 12 13 0 -1"))
+	f.Add([]byte("12 () Z 1 12 13"))
+	f.Add([]byte(")("))
+	f.Fuzz(func(_ *testing.T, stat []byte) { parseStat(stat) })
+}
+
+func TestParseStat(t *testing.T) {
+	got, ok := parseStat([]byte("12 (a) S 9 (b) Z 34 56 78 0 -1 4194560"))
+	if want := (process{pid: 12, parent: 34, group: 56, session: 78, dead: true}); !ok || got != want {
+		t.Fatalf("%+v %v", got, ok)
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	for _, headers := range [][]tar.Header{
+		{{Name: "a/b", Typeflag: tar.TypeReg, Size: 3}, {Name: "a", Typeflag: tar.TypeDir}},
+		{{Name: "l", Typeflag: tar.TypeSymlink, Linkname: ".."}, {Name: "l/outside", Typeflag: tar.TypeReg, Size: 3}},
+		{{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/"}, {Name: "h", Typeflag: tar.TypeLink, Linkname: "l"}},
+		{{Name: "../outside", Typeflag: tar.TypeReg, Size: 3}},
+		{{Name: "h", Typeflag: tar.TypeLink, Linkname: "../outside"}, {Name: "h", Typeflag: tar.TypeReg, Size: 3}},
+		{{Name: strings.Repeat("x/", 200) + "y", Typeflag: tar.TypeReg, Size: 3, Format: tar.FormatPAX}},
+	} {
+		var buf bytes.Buffer
+		w := tar.NewWriter(&buf)
+		for _, header := range headers {
+			header.Mode = 0o644
+			if err := w.WriteHeader(&header); err != nil {
+				f.Fatal(err)
+			}
+			if _, err := w.Write([]byte("new")[:header.Size]); err != nil {
+				f.Fatal(err)
+			}
+		}
+		f.Add(buf.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, archive []byte) {
+		const limit = 1 << 16
+		top := t.TempDir()
+		outside := filepath.Join(top, "outside")
+		if err := os.WriteFile(outside, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := unpackInto(context.Background(), filepath.Join(top, "in"), bytes.NewReader(archive), limit)
+		if kind := fault.KindOf(err); err != nil && kind == fault.Internal {
+			t.Fatalf("%v: %v", kind, err)
+		}
+		checkOutside(t, top, outside)
+		checkSize(t, filepath.Join(top, "in"), limit)
+	})
+}
+
+func checkOutside(t *testing.T, top, outside string) {
+	t.Helper()
+	info, err := os.Lstat(outside)
+	if err != nil || !info.Mode().IsRegular() || info.Mode() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	if text, err := os.ReadFile(outside); err != nil || string(text) != "old" {
+		t.Fatalf("%q %v", text, err)
+	}
+	if entries, err := os.ReadDir(top); err != nil || len(entries) != 2 {
+		t.Fatalf("%v %v", entries, err)
+	}
+}
+
+func checkSize(t *testing.T, dir string, limit int64) {
+	t.Helper()
+	var total int64
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			total += info.Size()
+		}
+		return nil
+	})
+	// Hard links count their content once more each, at no cost.
+	if err != nil || total > 64*limit {
+		t.Fatalf("%d bytes, %v", total, err)
+	}
+}
+
+// The ring is a window on the end of all that was written.
+func TestRing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRing(1)
+		if r.max != minTerminalBuffer {
+			t.Fatalf("max %d", r.max)
+		}
+		var all []byte
+		next := byte(0)
+		for range rapid.IntRange(1, 20).Draw(t, "writes") {
+			p := make([]byte, rapid.IntRange(0, 2*minTerminalBuffer).Draw(t, "size"))
+			for i := range p {
+				next = next*5 + 17
+				p[i] = next
+			}
+			r.write(p)
+			all = append(all, p...)
+			checkRing(t, &r, all)
+		}
+	})
+}
+
+func checkRing(t *rapid.T, r *ring, all []byte) {
+	if r.end != int64(len(all)) || r.start != max(0, r.end-int64(r.max)) || len(r.buf) > r.max {
+		t.Fatalf("[%d, %d) of %d bytes", r.start, r.end, len(all))
+	}
+	from := rapid.Int64Range(r.start, r.end).Draw(t, "from")
+	to := rapid.Int64Range(from, r.end).Draw(t, "to")
+	if got := r.copy(from, to); !bytes.Equal(got, all[from:to]) {
+		t.Fatalf("[%d, %d) differs", from, to)
+	}
+	size := rapid.Int64Range(1, 40).Draw(t, "pattern")
+	if at := rapid.Int64Range(r.start, r.end).Draw(t, "at"); at+size <= r.end {
+		pattern := all[at : at+size]
+		if got, want := r.contains(pattern, from, to), bytes.Contains(all[from:to], pattern); got != want {
+			t.Fatalf("contains %v, want %v", got, want)
+		}
+	}
+}
