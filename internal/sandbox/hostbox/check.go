@@ -1,0 +1,100 @@
+package hostbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+)
+
+// MaxEnv bounds the environment of a box: names and values, in bytes. It travels
+// in one message.
+const MaxEnv = 48 << 10
+
+// Home is the home directory inside of boxes that have their own file system.
+const Home = "/root"
+
+// CheckSpec completes a spec with the defaults and validates what does not depend
+// on the backend. Errors are Invalid.
+func CheckSpec(spec *sandbox.Spec) error {
+	if spec.WorkingDir == "" {
+		spec.WorkingDir = sandbox.WorkingDir
+	}
+	if spec.Network == "" {
+		spec.Network = sandbox.NetworkOutbound
+	}
+	if !validTarget(spec.WorkingDir) {
+		return invalid("working_dir", "The working directory must be an absolute, clean path that is not a system directory.")
+	}
+	if spec.Network != sandbox.NetworkOutbound && spec.Network != sandbox.NetworkNone {
+		return invalid("network", "The network mode is not known.")
+	}
+	if spec.Limits.MemoryBytes < 0 || spec.Limits.Processes < 0 {
+		return invalid("limits", "Limits are not negative.")
+	}
+	if text := checkEnv(spec.Env); text != "" {
+		return invalid("env", text)
+	}
+	for i := range spec.Mounts {
+		if err := checkMount(&spec.Mounts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMount validates a mount and resolves the links of its source.
+func checkMount(m *sandbox.Mount) error {
+	if !validTarget(m.Target) {
+		return invalid("mounts", "A mount's target must be an absolute, clean path that is not a system directory.")
+	}
+	if !filepath.IsAbs(m.Source) {
+		return invalid("mounts", "A mount's source must be an absolute path.")
+	}
+	source, err := filepath.EvalSymlinks(m.Source)
+	if err != nil {
+		return invalid("mounts", "A mount's source does not exist.")
+	}
+	if info, err := os.Stat(source); err != nil || !info.IsDir() {
+		return invalid("mounts", "A mount's source is not a directory.")
+	}
+	m.Source = source
+	return nil
+}
+
+// validTarget refuses targets that would replace what a box stands on.
+func validTarget(path string) bool {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.Contains(path, "\x00") {
+		return false
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64"} {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return false
+		}
+	}
+	return path != "/" && path != "/tmp" && path != "/var" && path != Home
+}
+
+// checkEnv says what is wrong with an environment, "" if nothing.
+func checkEnv(env map[string]string) string {
+	size := 0
+	for name, value := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			return fmt.Sprintf("The name or the value of the environment variable %q is not possible.", name)
+		}
+		size += len(name) + len(value)
+	}
+	if size > MaxEnv {
+		return fmt.Sprintf("The environment has %d bytes, %d are possible.", size, MaxEnv)
+	}
+	return ""
+}
+
+func invalid(field, text string) error {
+	err := fault.New(fault.Invalid, "sandbox_spec", "%s", text)
+	err.Fields = []fault.Field{{Loc: []any{field}, Type: "value_error", Msg: text}}
+	return err
+}

@@ -1,0 +1,63 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"parley/internal/sandbox/hostbox"
+	"parley/internal/sandbox/local"
+	"parley/internal/sandbox/sandboxtest"
+)
+
+// initArg makes this test binary the first process of a box.
+const initArg = "sandbox-init"
+
+// shared holds the data directory of all tests.
+var shared string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == initArg {
+		local.Init(os.Args[2:], serve)
+	}
+	if len(os.Args) > 2 && os.Args[1] == userArg {
+		fmt.Fprintln(os.Stderr, becomeUser(os.Args[2:]))
+		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == attackArg {
+		runAttacks(os.Args[2:])
+		os.Exit(0)
+	}
+	if len(os.Args) > 2 && os.Args[1] == serverArg {
+		fmt.Fprintln(os.Stderr, beServer(os.Args[2]))
+		os.Exit(1)
+	}
+	dir, err := os.MkdirTemp("", "local-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared = dir
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := os.RemoveAll(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+// serve is the daemon of boxes under test.
+func serve(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
+	var env []string
+	for name, value := range in.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return sandboxtest.Serve(ctx, lis, env)
+}

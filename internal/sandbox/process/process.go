@@ -1,0 +1,280 @@
+// Package process runs boxes as plain processes of the server's user, for
+// machines that allow nothing better and for development. It isolates nothing:
+// programs inside read and write what the server's user can, its data directory
+// included, and use the network as they like. It must be asked for, and Caps
+// says so.
+//
+// What it does promise: a cleaned environment, a home and a working directory
+// per box, pause and resume, limits where control groups can be used, and that
+// nothing that was started stays behind, unless it hides (a program that leaves
+// its ancestors and clears its environment, where there are no control groups).
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/sandbox/cgroup"
+	"parley/internal/sandbox/hostbox"
+)
+
+// Name is the backend's name in handles and configuration.
+const Name = "process"
+
+// Options configure the backend.
+type Options struct {
+	Dir      string   // holds the boxes
+	Exe      string   // this program; "" = /proc/self/exe
+	InitArgs []string // the arguments that make Exe call Init with what follows them
+	// Env is the server's environment ("NAME=value"); only what is harmless and
+	// needed of it reaches programs inside.
+	Env    []string
+	Logger *slog.Logger // nil discards
+}
+
+// Backend makes boxes that are plain processes.
+type Backend struct{ *hostbox.Backend }
+
+var _ sandbox.Backend = (*Backend)(nil)
+
+// Directories of a box.
+const (
+	workspaceDir = "workspace"
+	homeDir      = "home"
+	tmpDir       = "tmp"
+)
+
+// labelName is the variable by which the processes of a box are found again.
+const labelName = "PARLEY_SANDBOX_DIR"
+
+// passed are the variables of the server that programs inside get.
+var passed = []string{"PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER", "LOGNAME", "SHELL"}
+
+// New returns the backend.
+func New(o Options) (*Backend, error) {
+	if o.Exe == "" {
+		o.Exe = "/proc/self/exe"
+	}
+	path, err := filepath.EvalSymlinks(o.Exe)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	root, err := hostbox.OpenRoot(o.Dir)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	exe, err := hostbox.OpenExe(path, false)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	d := &driver{options: o, exe: exe, groups: cgroup.Open()}
+	return &Backend{hostbox.New(d, root, o.Logger)}, nil
+}
+
+func unavailable(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "sandbox_unavailable", "Sandboxes cannot be started as processes.").
+		WithHint("Is the data directory writable?")
+}
+
+type driver struct {
+	options Options
+	exe     *os.File
+	groups  *cgroup.Manager
+}
+
+var _ hostbox.Driver = (*driver)(nil)
+
+// Name returns the backend's name.
+func (d *driver) Name() string { return Name }
+
+// Close lets go of the program.
+func (d *driver) Close() error { return d.exe.Close() }
+
+// Caps says what holds, and above all what does not.
+func (d *driver) Caps() sandbox.Caps {
+	limit := func(name, controller string) sandbox.Guarantee {
+		g := sandbox.Guarantee{Name: name, Holds: d.groups.Holds(controller), Detail: "by control group, for the whole sandbox"}
+		if !g.Holds {
+			g.Detail = "no limit: the server has no control group of its own"
+		}
+		return g
+	}
+	return sandbox.Caps{Pause: true, Guarantees: []sandbox.Guarantee{
+		{Name: "isolation", Detail: "none: programs run as the server's user and can read and change all that it can. " +
+			"Use the local or the docker backend for anything that is not trusted"},
+		limit("memory_limit", "memory"),
+		limit("process_limit", "pids"),
+		{Name: "open_files_limit", Holds: true, Detail: "per process"},
+		{Name: "pause", Holds: true, Detail: "of all processes that the sandbox started"},
+	}}
+}
+
+// Check completes and validates a spec. The only mount that can be had without a
+// file system of its own is one at the working directory.
+func (d *driver) Check(spec *sandbox.Spec) error {
+	if err := hostbox.CheckSpec(spec); err != nil {
+		return err
+	}
+	if spec.Network == sandbox.NetworkNone {
+		return fault.New(fault.Unsupported, "sandbox_network", "This kind of sandbox cannot be kept from the network.")
+	}
+	for _, m := range spec.Mounts {
+		if m.Target != spec.WorkingDir || m.ReadOnly {
+			return fault.New(fault.Unsupported, "sandbox_mount", "This kind of sandbox can only mount a writable working directory.")
+		}
+	}
+	return nil
+}
+
+// WorkingDir is the real path: there is no other.
+func (d *driver) WorkingDir(dir *hostbox.Dir, spec sandbox.Spec) string {
+	for _, m := range spec.Mounts {
+		return m.Source
+	}
+	return dir.Path(workspaceDir)
+}
+
+// Prepare makes the directories of a new box.
+func (d *driver) Prepare(_ context.Context, dir *hostbox.Dir, _ sandbox.Spec) error {
+	for _, name := range []string{workspaceDir, homeDir, tmpDir} {
+		if err := os.Mkdir(dir.Path(name), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orders tell the first process what it needs before it serves.
+type orders struct {
+	WorkingDir string `json:"working_dir"`
+	OpenFiles  uint64 `json:"open_files"`
+}
+
+// Start starts the box's first process.
+func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec) (hostbox.State, error) {
+	args := append(slices.Clone(d.options.InitArgs), stageServe)
+	child, err := hostbox.Spawn{Exe: d.exe, Args: args, Attr: &syscall.SysProcAttr{}}.Start(dir)
+	if err != nil {
+		return hostbox.State{}, err
+	}
+	defer child.Close()
+	st, err := d.register(dir, spec, child.PID)
+	if err == nil {
+		err = dir.SaveState(st)
+	}
+	if err != nil {
+		child.Abort()
+		return st, err
+	}
+	working := d.WorkingDir(dir, spec)
+	if err := child.Send(orders{WorkingDir: working, OpenFiles: spec.Limits.OpenFiles}); err != nil {
+		return st, err
+	}
+	return st, child.LetGo(ctx, st.Group, hostbox.Inside{WorkingDir: working, Env: d.env(dir, spec)}, nil)
+}
+
+func (d *driver) register(dir *hostbox.Dir, spec sandbox.Spec, pid int) (hostbox.State, error) {
+	group, err := d.groups.Create(dir.ID(), cgroup.Limits{MemoryBytes: spec.Limits.MemoryBytes, Processes: spec.Limits.Processes})
+	if err != nil {
+		return hostbox.State{}, fmt.Errorf("control group: %w", err)
+	}
+	id, err := hostbox.Identify(pid)
+	return hostbox.State{Group: group, Process: id}, err
+}
+
+// env is the environment of programs inside.
+func (d *driver) env(dir *hostbox.Dir, spec sandbox.Spec) map[string]string {
+	env := map[string]string{}
+	for _, kv := range d.options.Env {
+		if name, value, ok := strings.Cut(kv, "="); ok && slices.Contains(passed, name) {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, map[string]string{"HOME": dir.Path(homeDir), "TMPDIR": dir.Path(tmpDir)})
+	maps.Copy(env, spec.Env)
+	env[labelName] = dir.Path()
+	return env
+}
+
+// Attach has nothing to connect: the box has the host's network.
+func (d *driver) Attach(context.Context, sandbox.Spec, hostbox.State) (io.Closer, error) {
+	return nil, nil
+}
+
+// Kill ends all processes of the box.
+func (d *driver) Kill(ctx context.Context, dir *hostbox.Dir) error {
+	st, err := dir.State()
+	if err != nil {
+		// It was never let go: its process ends by itself, if it was started.
+		st = hostbox.State{Group: d.groups.Find(dir.ID())}
+	}
+	return hostbox.KillTree(ctx, st, labelName+"="+dir.Path())
+}
+
+// stageServe is the argument after InitArgs.
+const stageServe = "serve"
+
+// Init is the life of a box's first process; args are what follows InitArgs on
+// the command line. It never returns.
+func Init(args []string, serve hostbox.ServeFunc) {
+	if len(args) == 0 || args[len(args)-1] != stageServe {
+		fmt.Fprintln(os.Stderr, "this command is for the server's own use")
+		os.Exit(2)
+	}
+	control := hostbox.OpenControl()
+	if err := begin(control); err != nil {
+		control.Fail(err)
+	}
+	if err := hostbox.RunDaemon(control, hostbox.FDListener, serve); err != nil {
+		control.Fail(err)
+	}
+	os.Exit(0)
+}
+
+// begin takes the orders, and what else a first process must do: keep the
+// server's open files from programs, and take in those that lose their parent.
+func begin(control *hostbox.Control) error {
+	if err := unix.CloseRange(hostbox.FDExe, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return os.NewSyscallError("close_range", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("child subreaper", err)
+	}
+	var o orders
+	if _, err := control.Receive(&o); err != nil {
+		return err
+	}
+	if err := limitOpenFiles(o.OpenFiles); err != nil {
+		return err
+	}
+	return os.Chdir(o.WorkingDir)
+}
+
+// limitOpenFiles lowers the limit, never raises it.
+func limitOpenFiles(n uint64) error {
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		return os.NewSyscallError("getrlimit", err)
+	}
+	if n == 0 || n >= old.Max {
+		return nil
+	}
+	err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n})
+	if errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return os.NewSyscallError("setrlimit", err)
+}
