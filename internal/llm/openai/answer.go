@@ -1,0 +1,205 @@
+package openai
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"parley/internal/content"
+	"parley/internal/llm"
+	"parley/internal/llm/failure"
+)
+
+// wireAnswer is a whole answer or one chunk of a stream: the same members, with
+// message or delta.
+type wireAnswer struct {
+	ID      json.RawMessage `json:"id"`
+	Choices []struct {
+		Index        json.RawMessage            `json:"index"`
+		Delta        map[string]json.RawMessage `json:"delta"`
+		Message      map[string]json.RawMessage `json:"message"`
+		FinishReason json.RawMessage            `json:"finish_reason"`
+		Error        json.RawMessage            `json:"error"`
+	} `json:"choices"`
+	Usage json.RawMessage `json:"usage"`
+	Error json.RawMessage `json:"error"`
+	Groq  json.RawMessage `json:"x_groq"`
+}
+
+// answer gathers what a model says.
+type answer struct {
+	onDelta func(llm.Delta)
+
+	id        string
+	text      []byte
+	reasoning []byte
+	calls     assembler
+	extra     extras
+	finish    string
+	usage     usage
+	choices   bool // there was at least one choice
+	streamed  bool // something was handed to onDelta
+}
+
+// take adds a chunk or a whole answer. Errors are *llm.Error.
+func (a *answer) take(raw []byte) error {
+	var w wireAnswer
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return &llm.Error{Class: llm.ClassNetwork, Err: err,
+			Message: failure.Bound("the endpoint sent something that is not a chat completion: " + strings.ToValidUTF8(string(raw), "\uFFFD"))}
+	}
+	groq := object(w.Groq)
+	for _, e := range []json.RawMessage{w.Error, groq["error"]} {
+		if isError(e) {
+			return failure.Payload([]byte(`{"error":` + string(e) + `}`))
+		}
+	}
+	if a.id == "" {
+		a.id = text(w.ID)
+	}
+	for _, u := range []json.RawMessage{w.Usage, groq["usage"]} {
+		if got := readUsage(u); got.known {
+			a.usage = got
+		}
+	}
+	return a.takeChoices(&w)
+}
+
+func (a *answer) takeChoices(w *wireAnswer) error {
+	for _, c := range w.Choices {
+		if n, ok := number(c.Index); ok && n != 0 {
+			continue // we ask for one choice
+		}
+		if isError(c.Error) {
+			return failure.Payload([]byte(`{"error":` + string(c.Error) + `}`))
+		}
+		a.choices = true
+		if c.Delta != nil {
+			if err := a.takeMessage(c.Delta, a.calls.add); err != nil {
+				return err
+			}
+		} else if c.Message != nil && a.empty() {
+			if err := a.takeMessage(c.Message, a.calls.addWhole); err != nil {
+				return err
+			}
+		}
+		if f := text(c.FinishReason); f != "" && f != "null" {
+			a.finish = f
+		}
+	}
+	return nil
+}
+
+func (a *answer) empty() bool {
+	return len(a.text) == 0 && len(a.reasoning) == 0 && len(a.calls.calls) == 0
+}
+
+// takeMessage adds a message or a delta of one.
+func (a *answer) takeMessage(msg map[string]json.RawMessage, addCall func(callDelta) error) error {
+	said, thought := contentText(msg["content"])
+	said += text(msg["refusal"]) // a refusal is what the model has to say
+	if t := text(msg["reasoning_content"]); t != "" {
+		thought += t
+	} else {
+		thought += text(msg["reasoning"])
+	}
+	a.say(said, thought)
+	var calls []callDelta
+	if raw := msg["tool_calls"]; !isNull(raw) {
+		if err := json.Unmarshal(raw, &calls); err != nil {
+			return &llm.Error{Class: llm.ClassNetwork, Err: err, Message: "the endpoint sent tool calls that cannot be read"}
+		}
+	}
+	for _, c := range calls {
+		if err := addCall(c); err != nil {
+			return &llm.Error{Class: llm.ClassNetwork, Err: err, Message: err.Error()}
+		}
+	}
+	for key, raw := range msg {
+		if !isKnown(key) {
+			a.extra.add(key, raw)
+		}
+	}
+	return nil
+}
+
+func (a *answer) say(said, thought string) {
+	a.text = append(a.text, said...)
+	a.reasoning = append(a.reasoning, thought...)
+	if a.onDelta != nil && (said != "" || thought != "") {
+		a.streamed = true
+		a.onDelta(llm.Delta{Text: said, Reasoning: thought})
+	}
+}
+
+// response finishes the answer. Errors are *llm.Error.
+func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Response, error) {
+	if !a.choices {
+		return nil, &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint answered without a choice"}
+	}
+	calls := a.calls.finish(takenIDs(req))
+	finish := finishReason(a.finish, len(calls) > 0)
+	if err := endedBadly(a, finish); err != nil {
+		return nil, err
+	}
+	resp := &llm.Response{ID: a.id, FinishReason: finish}
+	if resp.ID == "" {
+		resp.ID = "resp-" + strings.ToLower(rand.Text())
+	}
+	resp.Message = content.Message{Role: content.RoleAssistant, Reasoning: string(a.reasoning),
+		Extra: withCalls(a.extra.raw(), calls)}
+	if len(a.text) > 0 {
+		resp.Message.Parts = []content.Part{content.Text(string(a.text))}
+	}
+	for _, c := range calls {
+		resp.Message.ToolCalls = append(resp.Message.ToolCalls, c.content())
+	}
+	if a.usage.cost == nil {
+		a.usage.cost = headerCost(h)
+	}
+	resp.Usage, resp.Cost = m.account(a.usage, resp.ID)
+	return resp, nil
+}
+
+// endedBadly reports a finish reason that is an error. A filtered answer that
+// has text or calls is still an answer.
+func endedBadly(a *answer, finish string) error {
+	switch finish {
+	case "content_filter":
+		if a.empty() {
+			return &llm.Error{Class: llm.ClassContentPolicy, Message: "the provider's content filter stopped the answer"}
+		}
+	case "error", "network_error", "insufficient_system_resource":
+		return &llm.Error{Class: llm.ClassOverloaded, Message: "the provider broke off the answer: " + finish}
+	}
+	return nil
+}
+
+// finishReason maps the dialects to the names of llm.Response.
+func finishReason(reason string, hasCalls bool) string {
+	switch strings.ToLower(reason) {
+	case "", "stop", "eos", "end_turn", "function_call", "tool_calls", "tool_use":
+		if hasCalls {
+			return "tool_calls"
+		}
+		return "stop"
+	case "length", "max_tokens", "model_length", "max_output_tokens":
+		return "length"
+	case "content_filter", "safety", "sensitive", "prohibited_content", "refusal":
+		return "content_filter"
+	}
+	return reason
+}
+
+// takenIDs are the tool call ids of the history: a new call must not have one of
+// them, though some endpoints count from 0 in every answer.
+func takenIDs(req *llm.Request) map[string]bool {
+	taken := map[string]bool{}
+	for _, msg := range req.Messages {
+		for _, c := range msg.ToolCalls {
+			taken[c.ID] = true
+		}
+	}
+	return taken
+}
