@@ -175,7 +175,7 @@ func TestViewAnswersEachCallRightAfterTheAssistant(t *testing.T) {
 	history := []conversation.Payload{say("user", "user", "hi"), say("user", "user", "again")}
 	history = append(history, turn.Events...)
 	history = append(history, say("user", "user", "meanwhile"), observation(third.ID, "3", "three", true), observation(first.ID, "1", "one", false))
-	got := flat(agent.View(history))
+	got := flat(agent.View(history, nil))
 	want := []string{"user: hi\nagain", "assistant: look [1] [2] [3]", "tool: one {1}",
 		"tool: There is no tool named nope. The tools are: terminal, peek, finish. {2}",
 		"tool: [An error occurred during execution.]\nthree {3}", "user: meanwhile"}
@@ -184,9 +184,19 @@ func TestViewAnswersEachCallRightAfterTheAssistant(t *testing.T) {
 	}
 }
 
+// Providers with signatures reject a history without them.
+func TestViewSendsProviderFieldsBack(t *testing.T) {
+	turn := agent.Interpret(answer("", toolCall("1", "terminal", `{"command":"ls"}`)), tools(t), agent.Policy{})
+	fields := agent.ProviderFields{"r1": {"signature": json.RawMessage(`"abc"`)}}
+	got := agent.View(turn.Events, fields)
+	if string(got[0].Extra["signature"]) != `"abc"` {
+		t.Errorf("%+v", got[0])
+	}
+}
+
 func TestViewNeverLeavesACallUnanswered(t *testing.T) {
 	turn := agent.Interpret(answer("", toolCall("1", "terminal", `{"command":"ls"}`)), tools(t), agent.Policy{})
-	got := agent.View(turn.Events)
+	got := agent.View(turn.Events, nil)
 	if len(got) != 2 || got[1].Role != content.RoleTool || got[1].ToolCallID != "1" {
 		t.Fatalf("%v", flat(got))
 	}
@@ -195,7 +205,7 @@ func TestViewNeverLeavesACallUnanswered(t *testing.T) {
 func TestViewClipsHugeResultsBetweenCharacters(t *testing.T) {
 	turn := agent.Interpret(answer("", toolCall("1", "terminal", `{"command":"ls"}`)), tools(t), agent.Policy{})
 	a := turn.Events[0].(*conversation.ActionEvent)
-	got := agent.View(append(turn.Events, observation(a.ID, "1", strings.Repeat("ä", 200_000), false)))
+	got := agent.View(append(turn.Events, observation(a.ID, "1", strings.Repeat("ä", 200_000), false)), nil)
 	text := got[1].Text()
 	if len(text) > 50_100 || strings.ContainsRune(text, '\uFFFD') || !strings.Contains(text, "clipped") {
 		t.Errorf("%d bytes", len(text))

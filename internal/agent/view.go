@@ -28,11 +28,15 @@ type group struct {
 	calls      []*call
 }
 
+// ProviderFields are the members of the model's answers that their provider wants
+// back, by response id.
+type ProviderFields = map[string]map[string]json.RawMessage
+
 // View renders the history as the messages a model reads: every tool call is
 // followed by its answer at once, whatever came in between in the log, because
 // providers reject anything else.
-func View(history []conversation.Payload) []content.Message {
-	v := &view{groups: map[string]*group{}}
+func View(history []conversation.Payload, fields ProviderFields) []content.Message {
+	v := &view{groups: map[string]*group{}, fields: fields}
 	for _, p := range history {
 		v.add(p)
 	}
@@ -40,17 +44,21 @@ func View(history []conversation.Payload) []content.Message {
 }
 
 type view struct {
-	items   []any // content.Message or *group
+	system  *content.Message // first for the model, wherever it is in the log
+	items   []any            // content.Message or *group
 	groups  map[string]*group
+	fields  ProviderFields
 	pending []*call
 }
 
 func (v *view) add(p conversation.Payload) {
 	switch e := p.(type) {
 	case *conversation.SystemPromptEvent:
-		v.items = append(v.items, content.Message{Role: content.RoleSystem, Parts: []content.Part{e.SystemPrompt}})
+		v.system = &content.Message{Role: content.RoleSystem, Parts: []content.Part{e.SystemPrompt}}
 	case *conversation.MessageEvent:
-		v.items = append(v.items, messageOf(e))
+		m := messageOf(e)
+		m.Extra = v.fields[e.LLMResponseID]
+		v.items = append(v.items, m)
 	case *conversation.ActionEvent:
 		v.addAction(e)
 	case *conversation.ObservationEvent:
@@ -97,12 +105,15 @@ func (v *view) answer(actionID, callID string, parts []content.Part) {
 
 func (v *view) messages() []content.Message {
 	var out []content.Message
+	if v.system != nil {
+		out = append(out, *v.system)
+	}
 	for _, item := range v.items {
 		switch it := item.(type) {
 		case content.Message:
 			out = appendMerged(out, it)
 		case *group:
-			out = append(out, it.messages()...)
+			out = append(out, it.messages(v.fields[it.responseID])...)
 		}
 	}
 	return out
@@ -117,9 +128,9 @@ func appendMerged(out []content.Message, m content.Message) []content.Message {
 	return append(out, m)
 }
 
-func (g *group) messages() []content.Message {
+func (g *group) messages(extra map[string]json.RawMessage) []content.Message {
 	first := g.calls[0].action
-	assistant := content.Message{Role: content.RoleAssistant, Parts: first.Thought, Reasoning: first.Reasoning}
+	assistant := content.Message{Role: content.RoleAssistant, Parts: first.Thought, Reasoning: first.Reasoning, Extra: extra}
 	answers := make([]content.Message, 0, len(g.calls))
 	for _, c := range g.calls {
 		assistant.ToolCalls = append(assistant.ToolCalls, c.action.ToolCall)

@@ -183,6 +183,14 @@ const (
 type AgentNotes struct {
 	LLMRetry   *LLMRetry `json:"llm_retry,omitempty"`  // a model call failed and will be tried again
 	Recoveries int       `json:"recoveries,omitempty"` // restarts of the server survived since the model last answered
+	// ProviderFields are members of an answer that the provider wants back as they
+	// came (signatures), by llm_response_id. Unlike the rest they add up.
+	ProviderFields map[string]map[string]json.RawMessage `json:"provider_fields,omitempty"`
+}
+
+// Empty reports whether there is nothing to tell.
+func (n AgentNotes) Empty() bool {
+	return n.LLMRetry == nil && n.Recoveries == 0 && len(n.ProviderFields) == 0
 }
 
 // LLMRetry tells the user what the run waits for.
@@ -241,7 +249,7 @@ func Decode(e Event) (Payload, error) {
 // clients expect as arrays are written as [].
 func Encode(p Payload) (Event, error) {
 	fillArrays(p)
-	raw, err := json.Marshal(p)
+	raw, err := content.Marshal(p)
 	if err != nil {
 		return Event{}, fmt.Errorf("encode %s: %w", p.header().Kind, err)
 	}

@@ -67,3 +67,10 @@ func (id ID) Dashed() string {
 
 // NewEventID makes an event id: a dashed random UUID.
 func NewEventID() string { return uuid.NewString() }
+
+// InitialMessageID is the id of the event with a conversation's first message. It
+// follows from the conversation's id, so that a start that is carried out again
+// after a crash finds out whether the message was said.
+func InitialMessageID(id ID) string {
+	return uuid.NewSHA1(uuid.NameSpaceURL, []byte("parley:initial-message:"+string(id))).String()
+}

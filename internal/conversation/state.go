@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -19,6 +20,8 @@ type State struct {
 	Pending       []*ActionEvent // tool calls without an answer, in order
 	Metrics       Metrics
 	Notes         AgentNotes
+	// ProviderFields are all that AgentNotes brought, by llm_response_id.
+	ProviderFields map[string]map[string]json.RawMessage
 }
 
 // NewState returns the state of an empty log.
@@ -70,9 +73,23 @@ func (s *State) applyUpdate(ev *StateUpdateEvent) {
 	case KeyAgentState:
 		var n AgentNotes
 		if json.Unmarshal(ev.Value, &n) == nil {
+			s.keepProviderFields(n.ProviderFields)
+			n.ProviderFields = nil
 			s.Notes = n
 		}
 	}
+}
+
+func (s *State) keepProviderFields(fields map[string]map[string]json.RawMessage) {
+	if len(fields) == 0 {
+		return
+	}
+	all := maps.Clone(s.ProviderFields) // states are copied: never write to a shared map
+	if all == nil {
+		all = map[string]map[string]json.RawMessage{}
+	}
+	maps.Copy(all, fields)
+	s.ProviderFields = all
 }
 
 // answer removes the action that a result belongs to: by action id where the

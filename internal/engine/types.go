@@ -44,6 +44,7 @@ type StartRequest struct {
 
 // Message is what a user says in a conversation.
 type Message struct {
+	ID     string         // of the event; "" = a new one
 	Parts  []content.Part // at least one
 	Sender string
 	Run    bool

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"parley/internal/conversation"
+	"parley/internal/fault"
 )
 
 const (
@@ -154,7 +155,7 @@ func (f *Follower) Next(ctx context.Context) (Item, error) {
 	for {
 		if f.behind() {
 			item, err := f.read(ctx)
-			if err != nil || item.Events != nil {
+			if err != nil || item.Events != nil || item.Deleted {
 				return item, err
 			}
 		}
@@ -178,6 +179,9 @@ func (f *Follower) behind() bool {
 // read fetches a page. A short page means that the log was read to its end.
 func (f *Follower) read(ctx context.Context) (Item, error) {
 	events, err := f.log.Read(ctx, f.id, f.after, pageSize)
+	if fault.Is(err, fault.NotFound) {
+		return Item{Deleted: true}, nil
+	}
 	if err != nil {
 		return Item{}, err
 	}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"parley/internal/agent"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/store"
+)
+
+// CodeRunning is the code of a Conflict that says a run is under way.
+const CodeRunning = "already_running"
+
+// Send appends a user's message durably and starts a run if asked to. While
+// actions wait for confirmation the message is kept and no run starts: a message
+// is no consent.
+func (e *Engine) Send(ctx context.Context, owner string, id conversation.ID, m Message) error {
+	if len(m.Parts) == 0 {
+		return fault.New(fault.Invalid, "empty_message", "The message has no content.")
+	}
+	return e.do(ctx, owner, id, func(l *live) error { return l.send(ctx, m) })
+}
+
+func (l *live) send(ctx context.Context, m Message) error {
+	if err := l.writable(); err != nil {
+		return err
+	}
+	if err := l.refresh(ctx); err != nil {
+		return err
+	}
+	if !l.prepared() {
+		return l.append(userMessage(m)) // the start runs it once there is a place to work in
+	}
+	status, ok := l.state.Status.Next(conversation.TrigUserMessage)
+	if !ok {
+		return fault.New(fault.Conflict, "wrong_state", "The conversation is %s and takes no messages.", l.state.Status)
+	}
+	if m.Run && status != conversation.WaitingConfirmation {
+		if next, ok := status.Next(conversation.TrigRun); ok {
+			status = next
+		}
+	}
+	events := append(l.opening(), userMessage(m))
+	if status != l.state.Status {
+		events = append(events, stateUpdate(conversation.KeyStatus, status))
+	}
+	started := status == conversation.Running && l.state.Status != conversation.Running
+	if err := l.append(events...); err != nil {
+		return err
+	}
+	l.titleFrom(m)
+	if started {
+		l.runStarted()
+	}
+	return nil
+}
+
+// prepared reports whether the start has come as far as the working directory.
+func (l *live) prepared() bool { return l.conv.Options.WorkingDir != "" }
+
+// writable refuses commands while earlier events wait to be stored.
+func (l *live) writable() error {
+	if l.stalled != nil {
+		return fault.New(fault.Unavailable, store.CodeStoreFull, "The server cannot store events at the moment.").
+			WithHint("Free disk space on the server; the conversation goes on by itself then.")
+	}
+	return nil
+}
+
+// opening is the system prompt, before the first message.
+func (l *live) opening() []conversation.Payload {
+	if l.state.HasPrompt {
+		return nil
+	}
+	names := map[string]string{}
+	for name, s := range l.secrets {
+		names[name] = s.Description
+	}
+	return []conversation.Payload{agent.PromptEvent(agent.PromptInput{
+		WorkingDir: l.conv.Options.WorkingDir, Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.opt.Tools)}
+}
+
+func userMessage(m Message) *conversation.MessageEvent {
+	head := conversation.Head(conversation.KindMessage, conversation.SourceUser, time.Time{})
+	if m.ID != "" {
+		head.ID = m.ID
+	}
+	return &conversation.MessageEvent{Header: head,
+		LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: m.Parts}, Sender: m.Sender}
+}
+
+// runStarted wakes the sandbox if it is paused, so that the first tool call finds
+// it ready.
+func (l *live) runStarted() {
+	l.steps, l.pause, l.held = 0, false, false
+	if l.conv.SandboxID == "" {
+		return
+	}
+	owner, id := l.conv.Owner, l.conv.SandboxID
+	l.e.job(func() {
+		if _, err := l.e.opt.Fleet.Ensure(l.e.ctx, owner, id, true); err != nil {
+			l.e.opt.Logger.Warn("sandbox not ready for a run", "conversation", l.id, "sandbox", id, "error", err)
+		}
+	})
+}
+
+// Run starts a run. One that finished without a new message succeeds at once;
+// followers get the state, which is what clients wait for.
+func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) error {
+	return e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		if l.state.Status == conversation.Running {
+			return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
+		}
+		if l.state.Status == conversation.Finished || l.state.LastUserMsgID == "" || !l.prepared() {
+			e.opt.Hub.Snapshot(id, l.state.Head)
+			return nil
+		}
+		if err := l.refresh(ctx); err != nil {
+			return err
+		}
+		if err := l.transition(conversation.TrigRun); err != nil {
+			return err
+		}
+		l.runStarted()
+		return nil
+	})
+}
+
+// Pause stops the run at the next step boundary.
+func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) error {
+	return e.do(ctx, owner, id, func(l *live) error {
+		if l.state.Status == conversation.Running {
+			l.pause = true
+			return nil
+		}
+		if l.state.Status != conversation.Idle {
+			e.opt.Hub.Snapshot(id, l.state.Head)
+			return nil // there is no run to pause
+		}
+		err := l.transition(conversation.TrigPause, &conversation.PauseEvent{
+			Header: conversation.Head(conversation.KindPause, conversation.SourceUser, time.Time{})})
+		e.opt.Hub.Snapshot(id, l.state.Head)
+		return err
+	})
+}
+
+// interruptWait bounds how long Interrupt waits for the step to end.
+const interruptWait = 5 * time.Second
+
+// Interrupt stops the run in the middle of a step and returns when it has ended,
+// at the latest after 5 s.
+func (e *Engine) Interrupt(ctx context.Context, owner string, id conversation.ID) error {
+	done := make(chan struct{})
+	err := e.do(ctx, owner, id, func(l *live) error { l.interrupt(done); return nil })
+	if err != nil {
+		return err
+	}
+	limit := time.NewTimer(interruptWait)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (l *live) interrupt(done chan struct{}) {
+	l.interrupts = append(l.interrupts, done)
+	if l.work != nil {
+		l.work.cancel(ErrInterrupted)
+		return
+	}
+	if l.stalled == nil {
+		l.interrupted()
+	}
+	l.e.opt.Hub.Snapshot(l.id, l.state.Head)
+}
+
+// Confirm answers the actions that wait: accepted ones run, rejected ones are
+// answered with the reason and the conversation waits for the user.
+func (e *Engine) Confirm(ctx context.Context, owner string, id conversation.ID, accept bool, reason string) error {
+	return e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		if l.state.Status != conversation.WaitingConfirmation {
+			return fault.New(fault.Conflict, "nothing_to_confirm", "No action waits for confirmation.")
+		}
+		if accept {
+			if err := l.transition(conversation.TrigRun); err != nil {
+				return err
+			}
+			l.runStarted()
+			return nil
+		}
+		if err := l.transition(conversation.TrigReject, l.rejections(reason)...); err != nil {
+			return err
+		}
+		e.opt.Hub.Snapshot(id, l.state.Head)
+		return nil
+	})
+}
+
+func (l *live) rejections(reason string) []conversation.Payload {
+	if reason == "" {
+		reason = "User rejected the action."
+	}
+	var events []conversation.Payload
+	for _, a := range l.state.Pending {
+		events = append(events, &conversation.UserRejectObservation{
+			Header:   conversation.Head(conversation.KindUserReject, conversation.SourceEnvironment, time.Time{}),
+			ToolName: a.ToolName, ToolCallID: a.ToolCallID, ActionID: a.ID,
+			RejectionReason: reason, RejectionSource: "user"})
+	}
+	return events
+}
+
+// Delete removes a conversation with its log and its children, and the sandbox
+// unless another conversation uses it.
+func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) error {
+	conv, err := e.opt.Store.Conversations().Get(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if err := e.deleteChildren(ctx, owner, id); err != nil {
+		return err
+	}
+	if err := e.end(ctx, id); err != nil {
+		return err
+	}
+	if err := e.opt.Store.Conversations().Delete(ctx, id); err != nil {
+		return err
+	}
+	e.opt.Hub.Deleted(id)
+	return e.deleteSandbox(ctx, owner, conv.SandboxID)
+}
+
+func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversation.ID) error {
+	for {
+		page, err := e.opt.Store.Conversations().Search(ctx, store.ConversationQuery{Owner: owner, ParentID: id,
+			WithSubs: true, Order: store.CreatedAsc, Limit: 100})
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		for _, child := range page.Items {
+			if err := e.Delete(ctx, owner, child.ID); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
+	}
+}
+
+// end stops a live conversation's goroutine.
+func (e *Engine) end(ctx context.Context, id conversation.ID) error {
+	e.mu.Lock()
+	l := e.live[id]
+	e.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	select {
+	case l.mailbox <- command{run: func(l *live) error { l.quit = ErrDeleted; return nil }, reply: make(chan error, 1)}:
+	case <-l.closed:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-l.closed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *Engine) deleteSandbox(ctx context.Context, owner, id string) error {
+	if id == "" {
+		return nil
+	}
+	n, err := e.opt.Store.Conversations().Count(ctx, store.ConversationQuery{Owner: owner, SandboxID: id, WithSubs: true})
+	if err != nil || n > 0 {
+		return err
+	}
+	if err := e.opt.Fleet.Delete(ctx, owner, id); !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/llm"
+	"parley/internal/store"
+	"parley/internal/stream"
+	"parley/internal/tool"
+)
+
+// The causes with which work is cancelled. They are different things: only the
+// first is the user's doing.
+var (
+	ErrInterrupted = errors.New("interrupted by the user")
+	ErrLeaving     = errors.New("the server is leaving")
+	ErrLeaseLost   = errors.New("another server took the conversation over")
+	ErrDeleted     = errors.New("the conversation was deleted")
+)
+
+// Models makes the model of a conversation; onRetry hears of each retry.
+type Models func(l account.LLM, onRetry func(context.Context, llm.Retry)) (llm.Model, error)
+
+// Masker hides secret values in a text.
+type Masker interface{ Mask(text string) string }
+
+// Options wire an engine. All members are required unless said otherwise.
+type Options struct {
+	Store     store.Store
+	Fleet     *fleet.Fleet
+	Hub       *stream.Hub
+	Tools     *tool.Set
+	Models    Models
+	NewMasker func(values []string) Masker
+	Holder    string // names this server as owner of leases; stable for a data directory
+	Demo      bool   // users without a model get the scripted one
+	DemoModel string // its id
+	HostDirs  bool   // directories of this machine may be mounted, with a proof
+	IdleAfter time.Duration
+	LeaseTTL  time.Duration
+	// MaxIterations is the bound on steps per run where settings give none.
+	MaxIterations int
+	Logger        *slog.Logger
+}
+
+// Engine is the application service.
+type Engine struct {
+	opt     Options
+	ctx     context.Context // cancelled with ErrLeaving at Close
+	leave   context.CancelCauseFunc
+	jobs    sync.WaitGroup
+	mu      sync.Mutex
+	live    map[conversation.ID]*live
+	tasks   map[string]*conversation.StartTask // unfinished start tasks, fresher than the store
+	closed  bool
+	drained chan struct{}
+}
+
+// New returns an engine; Recover picks up what an earlier life left.
+func New(opt Options) *Engine {
+	if opt.IdleAfter <= 0 {
+		opt.IdleAfter = time.Minute
+	}
+	if opt.LeaseTTL <= 0 {
+		opt.LeaseTTL = 45 * time.Second
+	}
+	if opt.MaxIterations <= 0 {
+		opt.MaxIterations = 500
+	}
+	ctx, leave := context.WithCancelCause(context.Background())
+	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
+		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{})}
+	e.job(e.renewLeases)
+	return e
+}
+
+// Close parks all runs and waits for what is under way, at most until ctx ends.
+// Sandboxes keep running, and nothing is written as the user's doing: the next
+// owner resumes.
+func (e *Engine) Close(ctx context.Context) error {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		go func() { e.jobs.Wait(); close(e.drained) }()
+	}
+	e.mu.Unlock()
+	e.leave(ErrLeaving)
+	select {
+	case <-e.drained:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(context.Cause(ctx), fault.Timeout, "engine_close", "Some work did not end in time.")
+	}
+}
+
+// job runs work that Close waits for; false if the engine is closing.
+func (e *Engine) job(work func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.jobs.Go(work)
+	return true
+}
+
+// Live returns how many conversations are loaded, for metrics.
+func (e *Engine) Live() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.live)
+}
+
+func errStopping() error {
+	return fault.New(fault.Unavailable, "stopping", "The server is stopping.").WithHint("Try again in a moment.")
+}
+
+// do runs a command in the conversation's goroutine, loading the conversation if
+// need be, and returns its error.
+func (e *Engine) do(ctx context.Context, owner string, id conversation.ID, run func(*live) error) error {
+	if _, err := e.opt.Store.Conversations().Get(ctx, owner, id); err != nil {
+		return err
+	}
+	cmd := command{run: run, reply: make(chan error, 1)}
+	for {
+		l, err := e.load(id)
+		if err != nil {
+			return err
+		}
+		select {
+		case l.mailbox <- cmd:
+			return await(ctx, l, cmd)
+		case <-l.closed: // evicted meanwhile: load it again
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func await(ctx context.Context, l *live, cmd command) error {
+	select {
+	case err := <-cmd.reply:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-l.closed:
+		select {
+		case err := <-cmd.reply:
+			return err
+		default:
+			return errStopping()
+		}
+	}
+}
+
+// load returns the live conversation, starting its goroutine if there is none.
+func (e *Engine) load(id conversation.ID) (*live, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, errStopping()
+	}
+	l := e.live[id]
+	if l == nil {
+		l = newLive(e, id)
+		e.live[id] = l
+		e.jobs.Go(l.run)
+	}
+	return l, nil
+}
+
+// unload forgets a live conversation; its goroutine calls it last.
+func (e *Engine) unload(l *live) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.live, l.id)
+	close(l.closed)
+}
+
+// Busy reports whether a conversation of the sandbox is running.
+func (e *Engine) Busy(sandboxID string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.live {
+		if l.sandbox.Load() == sandboxID && l.running.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// SandboxChanged wakes the conversations of a sandbox: one that was held while
+// it was paused goes on.
+func (e *Engine) SandboxChanged(sandboxID string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range e.live {
+		if l.sandbox.Load() == sandboxID {
+			l.nudge()
+		}
+	}
+}
+
+// Log is the event log, for reading.
+func (e *Engine) Log() store.Events { return e.opt.Store.Events() }
+
+// Follow joins a conversation's log after the event with seq after.
+func (e *Engine) Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error) {
+	if _, err := e.opt.Store.Conversations().Get(ctx, owner, id); err != nil {
+		return nil, err
+	}
+	return e.opt.Hub.Follow(e.opt.Store.Events(), id, after), nil
+}

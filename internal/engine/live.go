@@ -1,0 +1,368 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/agent"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/store"
+	"parley/internal/stream"
+)
+
+// command is something to do in a conversation's goroutine.
+type command struct {
+	run   func(*live) error
+	reply chan error
+}
+
+// work is the one thing a run is doing: a model call or a tool call.
+type work struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// live is a loaded conversation. One goroutine (run) owns it and is the only one
+// that appends to its log; everything else talks to it through the mailbox.
+type live struct {
+	e       *Engine
+	id      conversation.ID
+	mailbox chan command
+	posts   chan func(*live) // from the work's goroutine: outcomes, retries
+	wake    chan struct{}    // something outside changed: look again
+	closed  chan struct{}    // the goroutine has ended
+
+	sandbox atomicString
+	running atomic.Bool
+	head    atomic.Int64 // for deltas, which are sent from the work's goroutine
+	lease   atomic.Int64 // generation; 0 = not held
+
+	// owned by the goroutine
+	conv       *conversation.Conversation
+	state      *conversation.State
+	history    []conversation.Payload
+	masker     Masker
+	secrets    map[string]account.CustomSecret
+	held       bool // its sandbox is paused: no tool runs until that changes
+	work       *work
+	pause      bool                   // pause at the next step boundary
+	interrupts []chan struct{}        // wait for the end of the work
+	steps      int                    // model calls of this run
+	stalled    []conversation.Payload // could not be stored; tried again
+	afterStall func()                 // what to do once it is stored
+	quit       error                  // the goroutine must end
+}
+
+type atomicString struct{ v atomic.Value }
+
+func (s *atomicString) Load() string   { v, _ := s.v.Load().(string); return v }
+func (s *atomicString) Store(v string) { s.v.Store(v) }
+
+func newLive(e *Engine, id conversation.ID) *live {
+	return &live{e: e, id: id, mailbox: make(chan command), posts: make(chan func(*live)),
+		wake: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+func (l *live) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the conversation's goroutine: load, serve, release.
+func (l *live) run() {
+	defer l.e.unload(l)
+	ctx := l.e.ctx
+	if err := l.load(ctx); err != nil {
+		l.refuse(err)
+		return
+	}
+	defer l.release()
+	idle := time.NewTimer(l.e.opt.IdleAfter)
+	defer idle.Stop()
+	retry := time.NewTicker(stallRetry)
+	defer retry.Stop()
+	for l.quit == nil {
+		l.advance()
+		select {
+		case cmd := <-l.mailbox:
+			cmd.reply <- cmd.run(l)
+		case post := <-l.posts:
+			post(l)
+		case <-l.wake:
+			l.held = false
+		case <-retry.C:
+			l.retryStalled()
+			continue // no sign of life: the idle timer goes on
+		case <-idle.C:
+			if l.idle() {
+				return
+			}
+		case <-ctx.Done():
+			l.park(context.Cause(ctx))
+			return
+		}
+		idle.Reset(l.e.opt.IdleAfter)
+	}
+	l.park(l.quit)
+}
+
+const stallRetry = 2 * time.Second
+
+func (l *live) idle() bool {
+	return l.work == nil && l.stalled == nil && l.state.Status != conversation.Running
+}
+
+// refuse answers whoever waits that the conversation cannot be loaded.
+func (l *live) refuse(err error) {
+	for {
+		select {
+		case cmd := <-l.mailbox:
+			cmd.reply <- err
+		case <-time.After(50 * time.Millisecond):
+			return // later callers load it again
+		}
+	}
+}
+
+// load takes the lease and folds the log.
+func (l *live) load(ctx context.Context) error {
+	s := l.e.opt.Store
+	gen, err := s.Leases().Acquire(ctx, l.id, l.e.opt.Holder, time.Now(), l.e.opt.LeaseTTL)
+	if err != nil {
+		return err
+	}
+	l.lease.Store(gen)
+	if l.conv, err = s.Conversations().Get(ctx, "", l.id); err != nil {
+		return err
+	}
+	l.sandbox.Store(l.conv.SandboxID)
+	if err := l.refresh(ctx); err != nil {
+		return err
+	}
+	l.state = conversation.NewState()
+	for after := int64(-1); ; {
+		events, err := s.Events().Read(ctx, l.id, after, 1000)
+		if err != nil {
+			return err
+		}
+		for _, ev := range events {
+			if err := l.apply(ev); err != nil {
+				return err
+			}
+			after = ev.Seq
+		}
+		if len(events) < 1000 {
+			break
+		}
+	}
+	return l.recover(ctx)
+}
+
+func (l *live) apply(ev conversation.Event) error {
+	p, err := conversation.Decode(ev)
+	if err != nil {
+		return fault.Wrap(err, fault.Internal, "bad_event", "An event of this conversation cannot be read.")
+	}
+	l.state.Apply(ev, p)
+	l.head.Store(l.state.Head)
+	l.running.Store(l.state.Status == conversation.Running)
+	if ev.Kind != conversation.KindStateUpdate {
+		l.history = append(l.history, p)
+	}
+	return nil
+}
+
+// parkGrace is how long work may still end by itself when the server leaves.
+const parkGrace = 2 * time.Second
+
+// park ends the goroutine's work. What ends by itself in time is recorded; the
+// rest is cut off and leaves no trace.
+func (l *live) park(cause error) {
+	l.quit = cause
+	if l.work == nil {
+		return
+	}
+	grace := time.NewTimer(parkGrace)
+	defer grace.Stop()
+	if !errors.Is(cause, ErrLeaving) {
+		l.work.cancel(cause)
+	}
+	for l.work != nil {
+		select {
+		case post := <-l.posts:
+			post(l)
+		case <-grace.C:
+			l.work.cancel(cause)
+		}
+	}
+}
+
+func (l *live) release() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 5*time.Second)
+	defer cancel()
+	if err := l.e.opt.Store.Leases().Release(ctx, l.id, l.e.opt.Holder, l.lease.Load()); err != nil {
+		l.e.opt.Logger.Warn("lease not released", "conversation", l.id, "error", err)
+	}
+}
+
+// append stores events with the summary they lead to, then shows them. Nothing
+// of the goroutine's state changes unless the store has them.
+func (l *live) append(payloads ...conversation.Payload) error {
+	if len(payloads) == 0 {
+		return nil
+	}
+	events, state, err := l.encode(payloads)
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 30*time.Second)
+	defer cancel()
+	err = l.e.opt.Store.Events().Append(ctx, store.Append{Conversation: l.id, ExpectHead: l.state.Head,
+		Generation: l.lease.Load(), Events: events, Summary: state.Summary(), Now: now})
+	if err != nil {
+		if c := fault.CodeOf(err); c == store.CodeHeadMoved || c == store.CodeLeaseLost || fault.Is(err, fault.NotFound) {
+			l.quit = ErrLeaseLost
+		}
+		return err
+	}
+	for _, ev := range events {
+		if err := l.apply(ev); err != nil {
+			return err
+		}
+	}
+	l.e.opt.Hub.Wake(l.id, l.state.Head)
+	return nil
+}
+
+// encode stamps, masks and encodes payloads, and folds them into a copy of the state.
+func (l *live) encode(payloads []conversation.Payload) ([]conversation.Event, *conversation.State, error) {
+	next := *l.state
+	next.Pending = append([]*conversation.ActionEvent(nil), l.state.Pending...)
+	events := make([]conversation.Event, 0, len(payloads))
+	for _, p := range payloads {
+		h := conversation.HeaderOf(p)
+		h.Timestamp = stamp(next.LastTimestamp)
+		maskPayload(p, l.masker)
+		ev, err := conversation.Encode(p)
+		if err != nil {
+			return nil, nil, fault.Wrap(err, fault.Internal, "encode_event", "An event could not be encoded.")
+		}
+		ev.Seq = next.Head
+		next.Apply(ev, p)
+		events = append(events, ev)
+	}
+	return events, &next, nil
+}
+
+// stamp returns the time now, later than the last event's: order by timestamp is
+// the order of the log.
+func stamp(last string) string {
+	now := time.Now().UTC()
+	if s := conversation.FormatTime(now); s > last {
+		return s
+	}
+	t, err := time.Parse(conversation.TimeLayout, last)
+	if err != nil {
+		return conversation.FormatTime(now)
+	}
+	return conversation.FormatTime(t.Add(time.Microsecond))
+}
+
+// statusEvent moves the state machine. ok is false if the table forbids it; the
+// event is nil if the state stays.
+func (l *live) statusEvent(t conversation.Trigger) (ev conversation.Payload, next conversation.Status, ok bool) {
+	next, ok = l.state.Status.Next(t)
+	if !ok || next == l.state.Status {
+		return nil, next, ok
+	}
+	return stateUpdate(conversation.KeyStatus, next), next, true
+}
+
+func stateUpdate(key string, value any) *conversation.StateUpdateEvent {
+	raw, err := json.Marshal(value)
+	if err != nil { // only our own types come here
+		panic(fmt.Sprintf("state update %s: %v", key, err))
+	}
+	return &conversation.StateUpdateEvent{
+		Header: conversation.Head(conversation.KindStateUpdate, conversation.SourceEnvironment, time.Time{}),
+		Key:    key, Value: raw}
+}
+
+// transition appends events with the state change of a trigger after them, and
+// tells followers if that ended a run.
+func (l *live) transition(t conversation.Trigger, before ...conversation.Payload) error {
+	was := l.state.Status
+	ev, next, ok := l.statusEvent(t)
+	if !ok {
+		return fault.New(fault.Conflict, "wrong_state", "The conversation is %s: %s is not possible.", was, t)
+	}
+	if ev != nil {
+		before = append(before, ev)
+	}
+	if err := l.append(before...); err != nil {
+		return err
+	}
+	if was == conversation.Running && next != conversation.Running {
+		l.runEnded()
+	}
+	return nil
+}
+
+// runEnded resets what belongs to a run.
+func (l *live) runEnded() {
+	l.steps, l.pause = 0, false
+	l.e.opt.Hub.Snapshot(l.id, l.state.Head)
+}
+
+// must appends the outcome of work. If the store refuses, the outcome is kept and
+// tried again until it is in: nothing that happened is lost, and nothing goes on
+// before it is stored.
+func (l *live) must(then func(), t conversation.Trigger, payloads ...conversation.Payload) {
+	err := l.settle(t, payloads)
+	if err == nil {
+		then()
+		return
+	}
+	if l.quit != nil {
+		return
+	}
+	l.e.opt.Logger.Error("events not stored; trying again", "conversation", l.id, "error", err)
+	l.e.opt.Hub.Notice(l.id, stream.Notice{Code: fault.CodeOf(err), Detail: fault.PublicText(err) +
+		" The conversation waits and goes on by itself once its events can be stored."})
+	l.stalled = payloads
+	l.afterStall = func() { l.must(then, t, payloads...) }
+}
+
+func (l *live) settle(t conversation.Trigger, payloads []conversation.Payload) error {
+	if t == "" {
+		return l.append(payloads...)
+	}
+	return l.transition(t, payloads...)
+}
+
+func (l *live) retryStalled() {
+	if l.stalled == nil {
+		return
+	}
+	again := l.afterStall
+	l.stalled, l.afterStall = nil, nil
+	again()
+}
+
+// policy is what the conversation's owner decided about confirmation.
+func (l *live) policy() agent.Policy {
+	return agent.Policy{Confirm: l.conv.Options.ConfirmationMode, Analyzer: l.conv.Options.SecurityAnalyzer}
+}
+
+func isLeaving(cause error) bool {
+	return errors.Is(cause, ErrLeaving) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrDeleted)
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"parley/internal/conversation"
+)
+
+// maxRecoveries bounds how often a run is taken up again without the model having
+// answered in between: a run that brings the server down must not do so for ever.
+const maxRecoveries = 3
+
+// Recover takes up what an earlier life of this server left: runs in the middle
+// and starts that were not finished.
+func (e *Engine) Recover(ctx context.Context) error {
+	ids, err := e.opt.Store.Leases().Interrupted(ctx, time.Now(), []string{e.opt.Holder})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if _, err := e.load(id); err != nil {
+			return err
+		}
+	}
+	tasks, err := e.opt.Store.StartTasks().Unfinished(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		e.job(func() { e.bringUp(t) })
+	}
+	return nil
+}
+
+// recover answers the calls of a run that nobody owned any more. Their outcome is
+// unknown, so they are never repeated; the model decides. Runs without the user's
+// doing go on.
+func (l *live) recover(_ context.Context) error {
+	if l.state.Status != conversation.Running {
+		return nil
+	}
+	var events []conversation.Payload
+	for _, a := range l.state.Pending {
+		events = append(events, agentError(a, "The server was restarted while this ran, so its outcome is unknown. "+
+			"Check what it has done before you run it again."))
+	}
+	notes := l.state.Notes
+	notes.LLMRetry = nil
+	notes.Recoveries++
+	events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+	if notes.Recoveries <= maxRecoveries {
+		return l.append(events...)
+	}
+	return l.transition(conversation.TrigFail, append(events, conversationError("RunKeptFailing",
+		"The server was restarted several times in the middle of this run. Send a message to go on.", "internal", "retry"))...)
+}
+
+// renewLeases keeps the leases of live conversations. A conversation whose lease
+// is lost ends without writing.
+func (e *Engine) renewLeases() {
+	tick := time.NewTicker(e.opt.LeaseTTL / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		e.renewOnce()
+	}
+}
+
+func (e *Engine) renewOnce() {
+	held := map[conversation.ID]int64{}
+	lives := map[conversation.ID]*live{}
+	e.mu.Lock()
+	for id, l := range e.live {
+		if gen := l.lease.Load(); gen != 0 {
+			held[id], lives[id] = gen, l
+		}
+	}
+	e.mu.Unlock()
+	if len(held) == 0 {
+		return
+	}
+	lost, err := e.opt.Store.Leases().Renew(e.ctx, e.opt.Holder, held, time.Now(), e.opt.LeaseTTL)
+	if err != nil {
+		e.opt.Logger.Warn("leases not renewed", "error", err)
+		return
+	}
+	for _, id := range lost {
+		l := lives[id]
+		e.job(func() { l.post(func(l *live) { l.quit = ErrLeaseLost }) })
+	}
+}

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"parley/internal/account"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+)
+
+// keyless are the providers that need no API key.
+var keyless = []string{"bedrock", "lemonade", "ollama", "lm_studio", "vllm", "hosted_vllm", "demo"}
+
+// checkLLM refuses a model that cannot work, before anything is stored.
+func (e *Engine) checkLLM(l account.LLM) error {
+	if l.Model == "" {
+		return fault.New(fault.Invalid, CodeNoModel, "No LLM model is configured.").
+			WithHint("Set llm_model with POST /api/settings, or start the server with --demo.")
+	}
+	if strings.TrimSpace(l.APIKey.Reveal()) == "" && needsKey(l) {
+		return fault.New(fault.Invalid, CodeNoKey, "The model %s needs an API key.", l.Model).
+			WithHint("Set llm_api_key with POST /api/settings.")
+	}
+	_, err := e.opt.Models(l, nil)
+	return err
+}
+
+func needsKey(l account.LLM) bool {
+	return !slices.Contains(keyless, providerName(l.Model)) && !isLoopback(l.BaseURL)
+}
+
+func providerName(model string) string {
+	p, _, _ := strings.Cut(model, "/")
+	return p
+}
+
+func isLoopback(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// currentLLM is the conversation's model with the key to use now. A key that was
+// replaced in the settings counts at once, but only for the provider and endpoint
+// it was stored for: it must never be sent anywhere else.
+func (e *Engine) currentLLM(ctx context.Context, conv *conversation.Conversation) (account.LLM, error) {
+	chosen := conv.Options.LLM
+	s, err := e.opt.Store.Accounts().Settings(ctx, conv.Owner)
+	if fault.Is(err, fault.NotFound) {
+		return chosen, nil
+	}
+	if err != nil {
+		return chosen, err
+	}
+	now := s.LLM()
+	if now.APIKey.IsSet() && now.BaseURL == chosen.BaseURL && providerName(now.Model) == providerName(chosen.Model) {
+		chosen.APIKey = now.APIKey
+	}
+	return chosen, nil
+}
+
+// refresh reads again what the user may have changed: secrets and what to mask.
+func (l *live) refresh(ctx context.Context) error {
+	settings, err := l.e.opt.Store.Accounts().Settings(ctx, l.conv.Owner)
+	if fault.Is(err, fault.NotFound) {
+		settings, err = &account.Settings{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	l.secrets = secretsOf(settings, l.conv)
+	l.masker = l.e.opt.NewMasker(secretValues(settings, l.conv))
+	return nil
+}
+
+func (e *Engine) maskerFor(ctx context.Context, conv *conversation.Conversation) (Masker, error) {
+	l := &live{e: e, conv: conv}
+	err := l.refresh(ctx)
+	return l.masker, err
+}
+
+// secretsOf returns what commands may use: the user's secrets, provider tokens
+// under their customary names, and the request's own, which win.
+func secretsOf(s *account.Settings, conv *conversation.Conversation) map[string]account.CustomSecret {
+	all := map[string]account.CustomSecret{}
+	for provider, t := range s.Secrets.ProviderTokens {
+		if t.Token.IsSet() {
+			all[strings.ToUpper(provider)+"_TOKEN"] = account.CustomSecret{Value: t.Token, Description: "access token for " + provider}
+		}
+	}
+	for name, c := range s.Secrets.Custom {
+		all[name] = c
+	}
+	for name, c := range conv.Options.Secrets {
+		all[name] = c
+	}
+	return all
+}
+
+// secretValues lists everything that must never show in an event.
+func secretValues(s *account.Settings, conv *conversation.Conversation) []string {
+	var values []string
+	add := func(_ string, v *account.Secret) { values = append(values, v.Reveal()) }
+	s.EachSecret(add)
+	conv.Options.EachSecret(add)
+	return values
+}
+
+// secretsFor returns the secrets whose names a command mentions.
+func (l *live) secretsFor(command string) map[string]string {
+	found := map[string]string{}
+	lower := strings.ToLower(command)
+	for name, s := range l.secrets {
+		if name != "" && strings.Contains(lower, strings.ToLower(name)) {
+			found[name] = s.Value.Reveal()
+		}
+	}
+	return found
+}
+
+// maskPayload hides secrets in everything of an event that is free text. Members
+// that carry structure (kinds, ids, roles) stay: a secret that equals one of them
+// must not break the log.
+func maskPayload(p conversation.Payload, m Masker) {
+	if m == nil {
+		return
+	}
+	switch e := p.(type) {
+	case *conversation.MessageEvent:
+		maskParts(e.LLMMessage.Content, m)
+		maskParts(e.ExtendedContent, m)
+		e.LLMMessage.Reasoning = m.Mask(e.LLMMessage.Reasoning)
+	case *conversation.SystemPromptEvent:
+		e.SystemPrompt.Text = m.Mask(e.SystemPrompt.Text)
+	case *conversation.ActionEvent:
+		maskParts(e.Thought, m)
+		e.Reasoning, e.Summary = m.Mask(e.Reasoning), m.Mask(e.Summary)
+		e.Action = maskJSON(e.Action, m)
+		e.ToolCall.Arguments = string(maskJSON([]byte(e.ToolCall.Arguments), m))
+	case *conversation.ObservationEvent:
+		e.Observation = maskJSON(e.Observation, m)
+		maskParts(e.ExtendedContent, m)
+	case *conversation.AgentErrorEvent:
+		e.Error = m.Mask(e.Error)
+	case *conversation.ConversationErrorEvent:
+		e.Detail = m.Mask(e.Detail)
+	case *conversation.UserRejectObservation:
+		e.RejectionReason = m.Mask(e.RejectionReason)
+	case *conversation.StateUpdateEvent:
+		if e.Key == conversation.KeyAgentState {
+			e.Value = maskJSON(e.Value, m)
+		}
+	}
+}
+
+func maskParts(parts []content.Part, m Masker) {
+	for i := range parts {
+		parts[i].Text = m.Mask(parts[i].Text)
+	}
+}
+
+// structural are the members of actions and observations that are no free text.
+var structural = map[string]bool{"kind": true, "type": true, "code": true}
+
+// maskJSON masks the strings of a JSON value. A value without secrets is returned
+// as it is, byte for byte.
+func maskJSON(raw json.RawMessage, m Masker) json.RawMessage {
+	if len(raw) == 0 || m.Mask(string(raw)) == string(raw) {
+		return raw
+	}
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return json.RawMessage(m.Mask(string(raw)))
+	}
+	out, err := content.Marshal(maskValue(v, m))
+	if err != nil {
+		return json.RawMessage("null") // better nothing than a secret
+	}
+	return out
+}
+
+func maskValue(v any, m Masker) any {
+	switch x := v.(type) {
+	case string:
+		return m.Mask(x)
+	case []any:
+		for i := range x {
+			x[i] = maskValue(x[i], m)
+		}
+	case map[string]any:
+		for k, member := range x {
+			if !structural[k] {
+				x[k] = maskValue(member, m)
+			}
+		}
+	}
+	return v
+}

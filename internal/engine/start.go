@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/sandbox"
+	"parley/internal/tool"
+)
+
+// Codes of a refused start, which APIs map to their own shapes.
+const (
+	CodeNoSettings = "settings_missing"
+	CodeNoModel    = "llm_model_missing"
+	CodeNoKey      = "llm_key_missing"
+)
+
+// Start checks the request, stores the conversation and its start task durably
+// and returns; the rest happens in the background and survives the caller and
+// a restart of the server.
+func (e *Engine) Start(ctx context.Context, req StartRequest) (*conversation.StartTask, error) {
+	conv, err := e.newConversation(ctx, &req)
+	if err != nil {
+		return nil, err
+	}
+	task := &conversation.StartTask{ID: string(conversation.NewID()), Owner: req.Owner, ConversationID: conv.ID,
+		SandboxID: conv.SandboxID, Status: conversation.TaskWorking, Request: req.Echo,
+		CreatedAt: conv.CreatedAt, UpdatedAt: conv.CreatedAt}
+	if err := e.opt.Store.Conversations().Create(ctx, conv); err != nil {
+		return nil, err
+	}
+	if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
+		return nil, err
+	}
+	shown := *task
+	if !e.job(func() { e.bringUp(task) }) {
+		return nil, errStopping()
+	}
+	return &shown, nil
+}
+
+// newConversation builds the record of a start, or says why it cannot be.
+func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conversation.Conversation, error) {
+	settings, err := e.settings(ctx, req.Owner)
+	if err != nil {
+		return nil, err
+	}
+	parent, err := e.inherit(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := e.options(settings, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.checkSandbox(ctx, req, &opt, parent); err != nil {
+		return nil, err
+	}
+	id := req.ConversationID
+	if id == "" {
+		id = conversation.NewID()
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	conv := &conversation.Conversation{ID: id, Owner: req.Owner, Origin: req.Origin, Title: req.Title,
+		TitleByUser: req.Title != "", SandboxID: req.SandboxID, ParentID: req.ParentID, Repository: req.Repository,
+		Branch: req.Branch, GitProvider: req.GitProvider, Trigger: req.Trigger, PRNumbers: req.PRNumbers,
+		AgentKind: "openhands", AgentType: req.AgentType, Public: req.Public, Tags: req.Tags, Options: opt,
+		Summary: conversation.Summary{Status: conversation.Idle}, InitialMessage: req.InitialMessage,
+		CreatedAt: now, UpdatedAt: now}
+	if conv.Title == "" {
+		conv.Title = placeholderTitle(id)
+	}
+	return conv, nil
+}
+
+// settings returns the owner's settings. In demo mode a user without any has the
+// defaults.
+func (e *Engine) settings(ctx context.Context, owner string) (*account.Settings, error) {
+	s, err := e.opt.Store.Accounts().Settings(ctx, owner)
+	if fault.Is(err, fault.NotFound) {
+		if e.opt.Demo {
+			return &account.Settings{}, nil
+		}
+		return nil, fault.New(fault.Invalid, CodeNoSettings, "Settings not found").
+			WithHint("Store llm_model and llm_api_key with POST /api/settings first, or start the server with --demo.")
+	}
+	return s, err
+}
+
+// inherit fills what a sub-conversation takes from its parent.
+func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.Conversation, error) {
+	if req.ParentID == "" {
+		return nil, nil
+	}
+	p, err := e.opt.Store.Conversations().Get(ctx, req.Owner, req.ParentID)
+	if err != nil {
+		if fault.Is(err, fault.NotFound) {
+			return nil, fault.New(fault.NotFound, "parent_not_found", "Parent conversation not found: %s", req.ParentID)
+		}
+		return nil, err
+	}
+	for _, f := range []struct{ to, from *string }{{&req.SandboxID, &p.SandboxID}, {&req.Repository, &p.Repository},
+		{&req.Branch, &p.Branch}, {&req.GitProvider, &p.GitProvider}, {&req.LLMModel, &p.Options.LLM.Model}} {
+		if *f.to == "" {
+			*f.to = *f.from
+		}
+	}
+	return p, nil
+}
+
+// options snapshots what the settings and the request say about the agent.
+func (e *Engine) options(s *account.Settings, req *StartRequest) (conversation.Options, error) {
+	opt := conversation.Options{LLM: s.LLM(), MaxIterations: e.opt.MaxIterations, MaxBudget: s.MaxBudgetPerTask,
+		SystemSuffix: req.Instructions, MCP: s.MCP, Secrets: req.Secrets, SpecID: req.SpecID,
+		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
+	if req.MCP != nil {
+		opt.MCP = req.MCP
+	}
+	if s.MaxIterations != nil && *s.MaxIterations > 0 {
+		opt.MaxIterations = *s.MaxIterations
+	}
+	if s.ConfirmationMode != nil {
+		opt.ConfirmationMode = *s.ConfirmationMode
+	}
+	if req.ConfirmationMode != nil {
+		opt.ConfirmationMode = *req.ConfirmationMode
+	}
+	if req.LLMModel != "" {
+		opt.LLM.Model = req.LLMModel
+	}
+	if opt.LLM.Model == "" && e.opt.Demo {
+		opt.LLM = account.LLM{Model: e.opt.DemoModel}
+	}
+	opt.Demo = opt.LLM.Model == e.opt.DemoModel
+	return opt, e.checkLLM(opt.LLM)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// checkSandbox checks the sandbox or the host directory that a request names.
+func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conversation.Options, parent *conversation.Conversation) error {
+	if parent != nil {
+		opt.WorkingDir = parent.Options.WorkingDir
+	}
+	if req.SandboxID != "" {
+		if req.HostDir != nil {
+			return fault.New(fault.Invalid, "host_dir_and_sandbox", "A directory can only be mounted into a new sandbox.")
+		}
+		_, err := e.opt.Fleet.Get(ctx, req.Owner, req.SandboxID)
+		if fault.Is(err, fault.NotFound) {
+			return fault.New(fault.NotFound, "sandbox_not_found", "Sandbox not found: %s", req.SandboxID)
+		}
+		return err
+	}
+	if req.SpecID != "" && !hasSpec(e.opt.Fleet.Specs(), req.SpecID) {
+		return fault.New(fault.NotFound, "sandbox_spec_not_found", "Sandbox spec not found: %s", req.SpecID)
+	}
+	if req.HostDir == nil {
+		return nil
+	}
+	dir, err := e.checkHostDir(*req.HostDir)
+	opt.HostDir = dir
+	return err
+}
+
+func hasSpec(specs []fleet.Spec, id string) bool {
+	for _, s := range specs {
+		if s.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// bringUp carries out a start task. It is idempotent: a server that was stopped
+// in the middle does it again.
+func (e *Engine) bringUp(task *conversation.StartTask) {
+	e.track(task)
+	defer e.untrack(task.ID)
+	err := e.prepare(e.ctx, task)
+	switch {
+	case err == nil:
+		e.progress(task, conversation.TaskReady, "")
+	case e.ctx.Err() != nil: // the next life of the server goes on
+	case fault.Is(err, fault.NotFound) && e.isDeleted(task):
+		e.dropSandbox(task)
+	default:
+		e.opt.Logger.Error("conversation not started", "conversation", task.ConversationID, "error", err)
+		e.startFailed(task, err)
+	}
+}
+
+// track makes a task's progress visible before it is durable: intermediate steps
+// are not worth a commit each.
+func (e *Engine) track(task *conversation.StartTask) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	shown := *task
+	e.tasks[task.ID] = &shown
+}
+
+func (e *Engine) untrack(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.tasks, id)
+}
+
+func (e *Engine) progress(task *conversation.StartTask, s conversation.TaskStatus, detail string) {
+	task.Status, task.Detail, task.UpdatedAt = s, detail, time.Now().UTC().Truncate(time.Microsecond)
+	if s.Done() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 30*time.Second)
+		defer cancel()
+		if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
+			e.opt.Logger.Error("start task not stored", "task", task.ID, "error", err)
+			return // not shown either: READY must be true after a crash
+		}
+	}
+	e.track(task)
+}
+
+func (e *Engine) isDeleted(task *conversation.StartTask) bool {
+	_, err := e.opt.Store.Conversations().Get(e.ctx, "", task.ConversationID)
+	return fault.Is(err, fault.NotFound)
+}
+
+func (e *Engine) dropSandbox(task *conversation.StartTask) {
+	if err := e.deleteSandbox(e.ctx, task.Owner, task.SandboxID); err != nil {
+		e.opt.Logger.Warn("sandbox of a deleted conversation not removed", "sandbox", task.SandboxID, "error", err)
+	}
+}
+
+// prepare does the work of a start task.
+func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) error {
+	conv, err := e.opt.Store.Conversations().Get(ctx, task.Owner, task.ConversationID)
+	if err != nil {
+		return err
+	}
+	e.progress(task, conversation.TaskSandbox, "")
+	hands, err := e.sandboxFor(ctx, task, conv)
+	if err != nil {
+		return err
+	}
+	dir, err := e.workspace(ctx, task, conv, hands)
+	if err != nil {
+		return err
+	}
+	e.progress(task, conversation.TaskConversation, "")
+	_, err = e.opt.Store.Conversations().Update(ctx, conv.ID, time.Now().UTC(), func(c *conversation.Conversation) error {
+		c.Options.WorkingDir = dir
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return e.sayFirst(ctx, conv)
+}
+
+// sandboxFor returns the hands of the conversation's sandbox, making it if need be.
+func (e *Engine) sandboxFor(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation) (tool.Hands, error) {
+	if conv.SandboxID == "" {
+		s, err := e.opt.Fleet.Start(ctx, fleet.StartRequest{Owner: conv.Owner, SpecID: conv.Options.SpecID, HostDir: conv.Options.HostDir})
+		if err != nil {
+			return nil, err
+		}
+		task.SandboxID = s.ID
+		_, err = e.opt.Store.Conversations().Update(ctx, conv.ID, time.Now().UTC(), func(c *conversation.Conversation) error {
+			c.SandboxID = s.ID
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		conv.SandboxID = s.ID
+	}
+	task.SandboxID = conv.SandboxID
+	e.progress(task, conversation.TaskSandbox, "")
+	return e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, true)
+}
+
+// sayFirst appends the first message and starts the run, unless an earlier life
+// of the server did.
+func (e *Engine) sayFirst(ctx context.Context, conv *conversation.Conversation) error {
+	return e.do(ctx, conv.Owner, conv.ID, func(l *live) error {
+		fresh, err := e.opt.Store.Conversations().Get(ctx, "", conv.ID)
+		if err != nil {
+			return err
+		}
+		l.conv = fresh
+		l.sandbox.Store(fresh.SandboxID)
+		if l.hasInitial() {
+			return l.send(ctx, l.initial())
+		}
+		if l.state.LastUserMsgID == "" || l.state.Status != conversation.Idle {
+			return nil
+		}
+		if err := l.transition(conversation.TrigRun, l.opening()...); err != nil { // what was said meanwhile
+			return err
+		}
+		l.runStarted()
+		return nil
+	})
+}
+
+// hasInitial reports whether there is a first message that was not said yet.
+// Others may have been: a user may write before the start is through.
+func (l *live) hasInitial() bool {
+	id := conversation.InitialMessageID(l.id)
+	said := slices.ContainsFunc(l.history, func(p conversation.Payload) bool { return conversation.HeaderOf(p).ID == id })
+	return len(l.conv.InitialMessage) > 0 && !said
+}
+
+func (l *live) initial() Message {
+	return Message{ID: conversation.InitialMessageID(l.id), Parts: l.conv.InitialMessage, Run: true}
+}
+
+// startFailed says in the task and in the conversation why the start failed. The
+// conversation can be continued: the next run tries the sandbox again.
+func (e *Engine) startFailed(task *conversation.StartTask, cause error) {
+	err := e.do(e.ctx, task.Owner, task.ConversationID, func(l *live) error {
+		conv, err := e.opt.Store.Conversations().Update(e.ctx, task.ConversationID, time.Now().UTC(), func(c *conversation.Conversation) error {
+			if c.Options.WorkingDir == "" {
+				c.Options.WorkingDir = sandbox.WorkingDir
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		l.conv = conv
+		var events []conversation.Payload
+		if l.hasInitial() {
+			events = append(l.opening(), userMessage(l.initial()))
+		}
+		return l.transition(conversation.TrigFail, append(events, errorEvent(cause))...)
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e.opt.Logger.Error("failed start not noted", "conversation", task.ConversationID, "error", err)
+	}
+	e.progress(task, conversation.TaskError, fault.PublicText(cause))
+}

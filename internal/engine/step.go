@@ -1,0 +1,374 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/internal/agent"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/llm"
+	"parley/internal/tool"
+)
+
+// toolFinish is the tool that ends a run.
+const toolFinish = "finish"
+
+// advance starts the next piece of a run, if there is a run and nothing under way.
+func (l *live) advance() {
+	if l.work != nil || l.stalled != nil || l.quit != nil || l.state.Status != conversation.Running {
+		return
+	}
+	if l.pause {
+		l.must(nothing, conversation.TrigPause, &conversation.PauseEvent{
+			Header: conversation.Head(conversation.KindPause, conversation.SourceUser, time.Time{})})
+		return
+	}
+	if l.held {
+		return
+	}
+	if len(l.state.Pending) > 0 {
+		l.startTool(l.state.Pending[0])
+		return
+	}
+	if over := l.overLimit(); over != nil {
+		l.must(nothing, conversation.TrigFail, over)
+		return
+	}
+	l.startModel()
+}
+
+func nothing() {}
+
+// overLimit returns why the run must not go on.
+func (l *live) overLimit() conversation.Payload {
+	if n := l.conv.Options.MaxIterations; l.steps >= n {
+		return conversationError("MaxIterationsReached", fmt.Sprintf(
+			"The run made %d steps, the limit of this conversation. Send a message to go on.", n), "agent_action", "retry")
+	}
+	if b := l.conv.Options.MaxBudget; b != nil && *b > 0 && l.state.Metrics.AccumulatedCost >= *b {
+		return conversationError("MaxBudgetReached", fmt.Sprintf(
+			"The conversation has cost %.4f USD, its budget is %.4f USD. Raise max_budget_per_task and start a new conversation.",
+			l.state.Metrics.AccumulatedCost, *b), "quota", "settings")
+	}
+	return nil
+}
+
+func conversationError(code, detail, kind, action string) *conversation.ConversationErrorEvent {
+	return &conversation.ConversationErrorEvent{
+		Header: conversation.Head(conversation.KindConversationError, conversation.SourceEnvironment, time.Time{}),
+		Code:   code, Detail: detail,
+		Classification: &conversation.Classification{Kind: kind, Retryable: action == "retry", UserAction: action}}
+}
+
+// start runs f beside the goroutine; what f returns runs in it.
+func (l *live) start(f func(ctx context.Context) func(*live)) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(l.e.ctx))
+	l.work = &work{ctx: ctx, cancel: cancel}
+	l.e.jobs.Go(func() {
+		outcome := f(ctx)
+		l.post(func(l *live) {
+			l.work = nil
+			cancel(nil)
+			outcome(l)
+		})
+	})
+}
+
+// post runs f in the conversation's goroutine, unless that has ended.
+func (l *live) post(f func(*live)) {
+	select {
+	case l.posts <- f:
+	case <-l.closed:
+	}
+}
+
+// startModel calls the model with the history so far.
+func (l *live) startModel() {
+	l.steps++
+	conv, seen := *l.conv, l.state.LastUserMsgID
+	history, fields := l.history, l.state.ProviderFields
+	l.start(func(ctx context.Context) func(*live) {
+		resp, err := l.callModel(ctx, &conv, agent.View(history, fields))
+		return func(l *live) { l.modelDone(context.Cause(ctx), resp, err, seen) }
+	})
+}
+
+func (l *live) callModel(ctx context.Context, conv *conversation.Conversation, messages []content.Message) (*llm.Response, error) {
+	choice, err := l.e.currentLLM(ctx, conv)
+	if err != nil {
+		return nil, err
+	}
+	model, err := l.e.opt.Models(choice, func(_ context.Context, r llm.Retry) {
+		l.post(func(l *live) { l.noteRetry(r) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	tools, err := agent.ToolSpecs(l.e.opt.Tools)
+	if err != nil {
+		return nil, err
+	}
+	return model.Do(ctx, &llm.Request{Messages: messages, Tools: tools, SessionID: string(l.id),
+		OnDelta: func(d llm.Delta) { l.e.opt.Hub.Delta(l.id, l.head.Load(), d.Text, d.Reasoning) }})
+}
+
+// noteRetry tells the user what the run waits for. That it cannot be stored is no
+// reason to stop the run.
+func (l *live) noteRetry(r llm.Retry) {
+	notes := l.state.Notes
+	notes.LLMRetry = &conversation.LLMRetry{Attempt: r.Attempt, MaxAttempts: r.MaxAttempts,
+		WaitSeconds: r.Wait.Seconds(), Code: r.Err.Class.Code(), Reason: r.Err.Message}
+	if err := l.append(stateUpdate(conversation.KeyAgentState, notes)); err != nil {
+		l.e.opt.Logger.Warn("retry not noted", "conversation", l.id, "error", err)
+	}
+}
+
+// modelDone records an answer. cause is why the call was cancelled, if it was;
+// seen is the last user message the model has read.
+func (l *live) modelDone(cause error, resp *llm.Response, err error, seen string) {
+	if err != nil {
+		l.modelFailed(cause, err)
+		return
+	}
+	resp.ID = l.freshResponseID(resp.ID)
+	turn := agent.Interpret(resp, l.e.opt.Tools, l.policy())
+	events := append(turn.Events, l.statsAfter(resp))
+	notes := conversation.AgentNotes{}
+	if len(resp.Message.Extra) > 0 {
+		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
+	}
+	if !notes.Empty() || !l.state.Notes.Empty() {
+		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+	}
+	var trigger conversation.Trigger
+	switch {
+	case turn.Confirm:
+		trigger = conversation.TrigConfirm
+	case turn.Finish && l.state.LastUserMsgID != seen:
+		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
+	case turn.Finish:
+		trigger = conversation.TrigFinish
+	}
+	l.must(func() { l.stepDone(cause) }, trigger, events...)
+}
+
+// freshResponseID returns id, or one of our own if an earlier answer had the same:
+// some endpoints number every answer alike, and calls are grouped by it.
+func (l *live) freshResponseID(id string) string {
+	for _, p := range l.history {
+		switch e := p.(type) {
+		case *conversation.ActionEvent:
+			if e.LLMResponseID == id {
+				return conversation.NewEventID()
+			}
+		case *conversation.MessageEvent:
+			if e.LLMResponseID == id {
+				return conversation.NewEventID()
+			}
+		}
+	}
+	return id
+}
+
+func (l *live) modelFailed(cause, err error) {
+	switch {
+	case errors.Is(cause, ErrInterrupted):
+		l.stepDone(cause)
+	case isLeaving(cause):
+	default:
+		l.fail(err)
+	}
+}
+
+// stepDone carries out an interrupt that came in the middle of the step.
+func (l *live) stepDone(cause error) {
+	if errors.Is(cause, ErrInterrupted) || len(l.interrupts) > 0 {
+		l.interrupted()
+	}
+}
+
+func nudge(text string) *conversation.MessageEvent {
+	return &conversation.MessageEvent{
+		Header:     conversation.Head(conversation.KindMessage, conversation.SourceEnvironment, time.Time{}),
+		LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text(text)}}}
+}
+
+// statsAfter is the state update with the metrics after a response.
+func (l *live) statsAfter(resp *llm.Response) conversation.Payload {
+	m := l.state.Metrics
+	m.MaxBudget = l.conv.Options.MaxBudget
+	cost := 0.0
+	if resp.Cost != nil {
+		cost = *resp.Cost
+	}
+	usage := resp.Usage
+	usage.ResponseID = resp.ID
+	m.Add(usage, cost)
+	return stateUpdate(conversation.KeyStats, map[string]any{
+		"usage_to_metrics": map[string]conversation.Metrics{"agent": m}})
+}
+
+// fail ends the run with the reason.
+func (l *live) fail(err error) {
+	l.e.opt.Logger.Warn("run failed", "conversation", l.id, "error", err)
+	l.must(nothing, conversation.TrigFail, errorEvent(err))
+}
+
+// errorEvent says what went wrong in words for the user.
+func errorEvent(err error) *conversation.ConversationErrorEvent {
+	var le *llm.Error
+	if errors.As(err, &le) {
+		return llmErrorEvent(le)
+	}
+	code := fault.CodeOf(err)
+	if code == "" {
+		code = "InternalError"
+	}
+	action, kind := "retry", "internal"
+	if k := fault.KindOf(err); k == fault.Invalid || k == fault.Unsupported || k == fault.NotFound {
+		action, kind = "settings", "config"
+	}
+	return conversationError(code, fault.PublicText(err), kind, action)
+}
+
+// llmAdvice says what to do about a class of model errors: kind, user action, text.
+var llmAdvice = map[llm.Class][3]string{
+	llm.ClassAuth:          {"auth", "settings", "The model's provider refused the API key. Check llm_api_key in the settings, then send a message to go on."},
+	llm.ClassQuota:         {"quota", "settings", "The model's provider says that the account is out of credits."},
+	llm.ClassRateLimit:     {"rate_limit", "retry", "The model's provider limits the rate of requests. Send a message to try again."},
+	llm.ClassOverloaded:    {"transient", "retry", "The model's provider is overloaded or down. Send a message to try again."},
+	llm.ClassNetwork:       {"transient", "retry", "The model cannot be reached. Check llm_base_url and the network, then send a message to go on."},
+	llm.ClassTimeout:       {"transient", "retry", "The model did not answer in time. Send a message to try again."},
+	llm.ClassContext:       {"config", "settings", "The conversation is longer than the model can read. Start a new conversation, or use a model with a larger context window."},
+	llm.ClassContentPolicy: {"agent_action", "retry", "The model's provider refused the content. Rephrase the request."},
+	llm.ClassMalformed:     {"internal", "retry", "The model's provider rejected the history."},
+	llm.ClassBadRequest:    {"config", "settings", "The model's provider rejected the request. Check llm_model and llm_base_url."},
+	llm.ClassNoResponse:    {"transient", "retry", "The model gave an empty answer. Send a message to try again."},
+}
+
+func llmErrorEvent(e *llm.Error) *conversation.ConversationErrorEvent {
+	a, ok := llmAdvice[e.Class]
+	if !ok {
+		a = [3]string{"unknown", "retry", "The model call failed."}
+	}
+	detail := a[2]
+	if e.Message != "" {
+		detail += " The provider said: " + e.Message
+	}
+	return conversationError(e.Class.Code(), detail, a[0], a[1])
+}
+
+// startTool runs one tool call.
+func (l *live) startTool(a *conversation.ActionEvent) {
+	conv, command := *l.conv, string(a.Action)
+	secrets := l.secretsFor(command)
+	l.start(func(ctx context.Context) func(*live) {
+		res, err := l.callTool(ctx, &conv, a, secrets)
+		return func(l *live) { l.toolDone(context.Cause(ctx), a, res, err) }
+	})
+}
+
+func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, a *conversation.ActionEvent, secrets map[string]string) (tool.Result, error) {
+	t, ok := l.e.opt.Tools.Lookup(a.ToolName)
+	if !ok || a.Action == nil {
+		return tool.Result{}, fault.New(fault.Unsupported, "tool_missing", "The tool %s is not available any more.", a.ToolName)
+	}
+	env := &tool.Env{ConversationID: string(l.id), WorkingDir: conv.Options.WorkingDir,
+		Secrets: func(string) map[string]string { return secrets }}
+	if !t.Spec().NoConfirm { // finish and think need no hands
+		hands, err := l.e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, false)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		env.Hands = hands
+	}
+	return t.Run(ctx, env, a.Action)
+}
+
+// toolDone records the answer to a call, exactly one.
+func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Result, err error) {
+	if err != nil && isLeaving(cause) {
+		return
+	}
+	if err != nil && errors.Is(cause, ErrInterrupted) {
+		l.interrupted()
+		return
+	}
+	if fault.CodeOf(err) == fleet.CodePaused {
+		l.held = true
+		return
+	}
+	if err != nil {
+		l.e.opt.Logger.Warn("tool failed", "conversation", l.id, "tool", a.ToolName, "error", err)
+		l.must(func() { l.stepDone(cause) }, "", agentError(a, toolFailure(err)))
+		return
+	}
+	obs := &conversation.ObservationEvent{
+		Header:   conversation.Head(conversation.KindObservation, conversation.SourceEnvironment, time.Time{}),
+		ToolName: a.ToolName, ToolCallID: a.ToolCallID, ActionID: a.ID, Observation: res.Observation}
+	var trigger conversation.Trigger
+	if a.ToolName == toolFinish && !res.IsError && !l.unseenMessage(a) {
+		trigger = conversation.TrigFinish
+	}
+	l.must(func() { l.stepDone(cause) }, trigger, obs)
+}
+
+// unseenMessage reports whether the user said something after the model decided on the action.
+func (l *live) unseenMessage(a *conversation.ActionEvent) bool {
+	for i := len(l.history) - 1; i >= 0; i-- {
+		switch e := l.history[i].(type) {
+		case *conversation.ActionEvent:
+			if e.ID == a.ID {
+				return false
+			}
+		case *conversation.MessageEvent:
+			if e.Source == conversation.SourceUser {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func toolFailure(err error) string {
+	if fault.CodeOf(err) == "sandbox_gone" {
+		return "The sandbox stopped while this ran, so its outcome is unknown. " +
+			"The sandbox starts again with the next call: files are kept, running programs and the shell's state are lost."
+	}
+	return fault.PublicText(err)
+}
+
+func agentError(a *conversation.ActionEvent, text string) *conversation.AgentErrorEvent {
+	return &conversation.AgentErrorEvent{
+		Header:   conversation.Head(conversation.KindAgentError, conversation.SourceAgent, time.Time{}),
+		ToolName: a.ToolName, ToolCallID: a.ToolCallID, Error: text,
+		Classification: &conversation.Classification{Kind: "internal", Retryable: true, UserAction: "retry"}}
+}
+
+// interrupted answers every open call and ends the run as the user's doing.
+func (l *live) interrupted() {
+	var events []conversation.Payload
+	for _, a := range l.state.Pending {
+		events = append(events, agentError(a, "The user interrupted this call; it may have run in part."))
+	}
+	waiting := l.interrupts
+	l.interrupts = nil
+	done := func() {
+		for _, w := range waiting {
+			close(w)
+		}
+	}
+	if l.state.Status != conversation.Running && l.state.Status != conversation.WaitingConfirmation {
+		done() // the run ended by itself before the interrupt came through
+		return
+	}
+	events = append(events, &conversation.InterruptEvent{
+		Header: conversation.Head(conversation.KindInterrupt, conversation.SourceUser, time.Time{})})
+	l.must(done, conversation.TrigInterrupt, events...)
+}

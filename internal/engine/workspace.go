@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/tool"
+)
+
+//go:embed prepare.sh
+var prepareScript string
+
+const (
+	cloneTimeout = 15 * time.Minute
+	setupTimeout = 10 * time.Minute // the repository's own set-up script
+)
+
+// gitHosts are the hosts of the providers that "owner/name" stands for.
+var gitHosts = map[string]string{"": "github.com", "github": "github.com", "gitlab": "gitlab.com",
+	"bitbucket": "bitbucket.org", "azure_devops": "dev.azure.com", "forgejo": "codeberg.org"}
+
+// repositoryName is "owner/name", with groups in between where a provider has them.
+var repositoryName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$`)
+
+var branchName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
+
+// workspace makes the working directory ready and returns its path inside.
+func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation, hands tool.Hands) (string, error) {
+	if conv.Options.WorkingDir != "" {
+		return conv.Options.WorkingDir, nil // the parent's, or ready since an earlier life of the server
+	}
+	base, err := e.baseDir(ctx, conv)
+	if err != nil {
+		return "", err
+	}
+	req := tool.ExecRequest{Argv: []string{"/bin/bash", "-c", prepareScript, "prepare"}, Dir: "/", Timeout: cloneTimeout, MaxOutput: 1 << 16,
+		Env: map[string]string{"PARLEY_DIR": base, "GIT_TERMINAL_PROMPT": "0",
+			"PARLEY_GIT_NAME": conv.Options.GitUserName, "PARLEY_GIT_EMAIL": conv.Options.GitUserEmail}}
+	dir := base
+	switch {
+	case conv.Repository != "":
+		e.progress(task, conversation.TaskRepository, "")
+		if dir, err = e.cloneEnv(ctx, conv, base, req.Env); err != nil {
+			return "", err
+		}
+	case conv.Options.HostDir == "":
+		req.Env["PARLEY_INIT"] = "1"
+	}
+	if err := e.exec(ctx, conv, hands, req, "The workspace could not be prepared"); err != nil {
+		return "", err
+	}
+	if conv.Repository == "" {
+		return dir, nil
+	}
+	return dir, e.setUp(ctx, task, conv, hands, dir)
+}
+
+// baseDir is where the conversation works. Conversations that share a sandbox
+// have directories of their own.
+func (e *Engine) baseDir(ctx context.Context, conv *conversation.Conversation) (string, error) {
+	s, err := e.opt.Fleet.Get(ctx, conv.Owner, conv.SandboxID)
+	if err != nil {
+		return "", err
+	}
+	dir := s.WorkingDir
+	if dir == "" {
+		dir = sandbox.WorkingDir
+	}
+	n, err := e.opt.Store.Conversations().Count(ctx, queryBySandbox(conv.Owner, conv.SandboxID))
+	if err != nil {
+		return "", err
+	}
+	if n > 1 {
+		dir = path.Join(dir, string(conv.ID))
+	}
+	return dir, nil
+}
+
+// cloneEnv tells the script what to clone and returns the clone's directory.
+func (e *Engine) cloneEnv(ctx context.Context, conv *conversation.Conversation, base string, env map[string]string) (string, error) {
+	remote, err := repositoryURL(conv)
+	if err != nil {
+		return "", err
+	}
+	if conv.Branch != "" && !branchName.MatchString(conv.Branch) {
+		return "", fault.New(fault.Invalid, "bad_branch", "The branch name %q is not valid.", conv.Branch)
+	}
+	settings, err := e.settings(ctx, conv.Owner)
+	if err != nil {
+		return "", err
+	}
+	token := settings.Secrets.ProviderTokens[providerOf(conv)]
+	if token.Host != nil && *token.Host != "" && repositoryName.MatchString(conv.Repository) {
+		remote.Host = strings.TrimPrefix(strings.TrimPrefix(*token.Host, "https://"), "http://")
+	}
+	dir := path.Join(base, strings.TrimSuffix(path.Base(remote.Path), ".git"))
+	env["PARLEY_CLONE"], env["PARLEY_CLONE_DIR"], env["PARLEY_BRANCH"] = remote.String(), dir, conv.Branch
+	env["PARLEY_NEW_BRANCH"] = "openhands-workspace-" + string(conversation.NewID())[:8]
+	if token.Token.IsSet() {
+		addGitHeader(env, remote, token.Token.Reveal())
+	}
+	return dir, nil
+}
+
+// addGitHeader authenticates git by environment: nothing of it is kept in the
+// repository's configuration.
+func addGitHeader(env map[string]string, remote *url.URL, token string) {
+	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))
+	env["GIT_CONFIG_COUNT"] = "1"
+	env["GIT_CONFIG_KEY_0"] = "http." + remote.Scheme + "://" + remote.Host + "/.extraHeader"
+	env["GIT_CONFIG_VALUE_0"] = "Authorization: Basic " + basic
+}
+
+func providerOf(conv *conversation.Conversation) string {
+	if conv.GitProvider == "" {
+		return "github"
+	}
+	return conv.GitProvider
+}
+
+// repositoryURL returns the HTTPS address of the conversation's repository.
+func repositoryURL(conv *conversation.Conversation) (*url.URL, error) {
+	bad := fault.New(fault.Invalid, "bad_repository", "The repository %q is not valid.", conv.Repository).
+		WithHint("Use owner/name with git_provider, or an https:// address.")
+	if repositoryName.MatchString(conv.Repository) && !strings.Contains(conv.Repository, "..") {
+		host, ok := gitHosts[conv.GitProvider]
+		if !ok {
+			return nil, bad
+		}
+		return &url.URL{Scheme: "https", Host: host, Path: "/" + conv.Repository + ".git"}, nil
+	}
+	u, err := url.Parse(conv.Repository)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(u.Path) < 2 ||
+		strings.Contains(u.Path, "..") {
+		return nil, bad
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}, nil
+}
+
+// setUp runs what the repository brings: its set-up script and its commit hook.
+// Both run inside the sandbox only, and that they fail does not stop a start.
+func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation, hands tool.Hands, dir string) error {
+	for _, step := range []struct {
+		status conversation.TaskStatus
+		script string
+	}{
+		{conversation.TaskSetupScript, "if [ -f .openhands/setup.sh ]; then bash .openhands/setup.sh; fi"},
+		{conversation.TaskGitHooks, installHook},
+	} {
+		e.progress(task, step.status, "")
+		res, err := hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/bash", "-c", step.script}, Dir: dir,
+			Timeout: setupTimeout, MaxOutput: 1 << 16})
+		if err != nil {
+			return err
+		}
+		if res.ExitCode != 0 {
+			e.opt.Logger.Warn("a step of the repository's set-up failed", "conversation", conv.ID, "step", step.status, "exit_code", res.ExitCode)
+		}
+	}
+	e.progress(task, conversation.TaskSkills, "")
+	return nil
+}
+
+const installHook = `if [ -f .openhands/pre-commit.sh ] && [ -d .git ]; then
+  hook=.git/hooks/pre-commit
+  if [ -f "$hook" ] && [ ! -f "$hook.local" ]; then mv "$hook" "$hook.local"; fi
+  cp .openhands/pre-commit.sh "$hook" && chmod +x "$hook"
+fi`
+
+func (e *Engine) exec(ctx context.Context, conv *conversation.Conversation, hands tool.Hands, req tool.ExecRequest, what string) error {
+	res, err := hands.Exec(ctx, req)
+	if err != nil {
+		return err
+	}
+	if res.ExitCode == 0 {
+		return nil
+	}
+	said := strings.TrimSpace(string(res.Stderr))
+	if len(said) > 1000 {
+		said = said[len(said)-1000:]
+	}
+	masker, err := e.maskerFor(ctx, conv)
+	if err != nil {
+		return err
+	}
+	return fault.New(fault.Unavailable, "workspace_failed", "%s: %s", what, masker.Mask(strings.ToValidUTF8(said, "?")))
+}

@@ -1,0 +1,357 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/sandboxd"
+	"parley/internal/store"
+	"parley/internal/tool"
+)
+
+// CodePaused is the code of a fault that says a sandbox is paused.
+const CodePaused = "sandbox_paused"
+
+// Options wire a fleet.
+type Options struct {
+	Store    store.Sandboxes
+	Backend  sandbox.Backend
+	Limits   sandbox.Limits
+	Network  sandbox.Network
+	MaxLive  int                  // running at the same time; the longest unused idle one is paused beyond it. 0 = no bound
+	Idle     time.Duration        // unused that long, a sandbox is paused; 0 = never
+	Busy     func(id string) bool // reports sandboxes that must not be paused unasked; nil = none
+	OnChange func(id string)      // called after a sandbox's status changed; must not block
+	Logger   *slog.Logger
+}
+
+// Fleet owns the sandboxes. Operations on one sandbox are serialised by its
+// entry; different sandboxes never wait for each other.
+type Fleet struct {
+	opt     Options
+	ctx     context.Context // ends at Close; boots run under it
+	stop    context.CancelFunc
+	jobs    sync.WaitGroup
+	mu      sync.Mutex
+	entries map[string]*entry
+	closed  bool
+}
+
+// entry is one sandbox. mu serialises its lifecycle operations; the fields below
+// it are only touched while it is held, live's are read under Fleet.mu.
+type entry struct {
+	id   string
+	mu   sync.Mutex
+	live *live // nil while no box is attached; guarded by Fleet.mu
+	used time.Time
+}
+
+// live is an attached box.
+type live struct {
+	box    sandbox.Box
+	client *sandboxd.Client
+	dir    string
+}
+
+// New returns a fleet without starting anything; see Recover.
+func New(opt Options) *Fleet {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Fleet{opt: opt, ctx: ctx, stop: stop, entries: map[string]*entry{}}
+}
+
+// Close detaches from all sandboxes; they keep running.
+func (f *Fleet) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.stop()
+	f.jobs.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.entries {
+		if e.live != nil {
+			e.live.client.Close()
+		}
+	}
+	return f.opt.Backend.Close()
+}
+
+// Specs lists the templates. Until templates can be configured there is one: the
+// installation's backend.
+func (f *Fleet) Specs() []Spec {
+	return []Spec{{ID: f.opt.Backend.Name(), Backend: f.opt.Backend.Name(), Env: map[string]string{},
+		WorkingDir: sandbox.WorkingDir, CreatedAt: time.Unix(0, 0).UTC()}}
+}
+
+// Caps say what the backend guarantees.
+func (f *Fleet) Caps() sandbox.Caps { return f.opt.Backend.Caps() }
+
+// Start makes a sandbox in the background and returns its record, STARTING.
+func (f *Fleet) Start(ctx context.Context, req StartRequest) (*store.Sandbox, error) {
+	spec := f.Specs()[0]
+	if req.SpecID != "" && req.SpecID != spec.ID {
+		return nil, fault.New(fault.NotFound, "sandbox_spec_not_found", "Sandbox spec not found: %s", req.SpecID).
+			WithHint("GET /api/v1/sandbox-specs/search lists what there is.")
+	}
+	now := time.Now().UTC()
+	s := &store.Sandbox{ID: "sb-" + string(conversation.NewID()), Owner: req.Owner, SpecID: spec.ID,
+		Backend: spec.Backend, Status: store.SandboxStarting, SessionKey: account.NewSecret(account.NewKey("sk-sandbox-")),
+		WorkingDir: spec.WorkingDir, HostDir: req.HostDir, CreatedAt: now, UpdatedAt: now}
+	if err := f.opt.Store.Save(ctx, s); err != nil {
+		return nil, err
+	}
+	e := f.entry(s.ID)
+	e.mu.Lock() // held until the boot is done, so that whoever needs the sandbox waits
+	booting := *s
+	if !f.job(func() { defer e.mu.Unlock(); f.boot(e, &booting) }) {
+		e.mu.Unlock()
+		return nil, errClosing()
+	}
+	return s, nil
+}
+
+func errClosing() error {
+	return fault.New(fault.Unavailable, "stopping", "The server is stopping.").WithHint("Try again in a moment.")
+}
+
+// job runs work that Close waits for.
+func (f *Fleet) job(work func()) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return false
+	}
+	f.jobs.Go(work)
+	return true
+}
+
+func (f *Fleet) entry(id string) *entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.entries[id]
+	if e == nil {
+		e = &entry{id: id}
+		f.entries[id] = e
+	}
+	return e
+}
+
+func (f *Fleet) attached(e *entry) *live {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return e.live
+}
+
+// boot creates the box of a record. e.mu is held.
+func (f *Fleet) boot(e *entry, s *store.Sandbox) {
+	f.makeRoom(s.ID)
+	spec := sandbox.Spec{ID: s.ID, WorkingDir: s.WorkingDir, Limits: f.opt.Limits, Network: f.opt.Network}
+	if s.HostDir != "" {
+		spec.Mounts = []sandbox.Mount{{Source: s.HostDir, Target: s.WorkingDir}}
+	}
+	box, err := f.opt.Backend.Create(f.ctx, spec)
+	if err != nil && f.ctx.Err() != nil {
+		return // stays STARTING; the next start of the server makes it again
+	}
+	f.settle(e, s, box, err)
+}
+
+// settle records how a create, adopt or restart ended.
+func (f *Fleet) settle(e *entry, s *store.Sandbox, box sandbox.Box, err error) {
+	if err != nil {
+		f.opt.Logger.Error("sandbox failed", "sandbox", s.ID, "error", err)
+		f.save(s, store.SandboxError, fault.PublicText(err))
+		return
+	}
+	f.attach(e, box)
+	if h, err := json.Marshal(box.Handle()); err == nil {
+		s.Handle = h
+	}
+	if w, ok := box.(interface{ WorkingDir() string }); ok && w.WorkingDir() != "" {
+		s.WorkingDir = w.WorkingDir()
+	}
+	f.save(s, store.SandboxRunning, "")
+}
+
+// attach makes a box usable and watches for its death.
+func (f *Fleet) attach(e *entry, box sandbox.Box) {
+	l := &live{box: box, client: sandboxd.NewClient(box.Dial)}
+	f.mu.Lock()
+	if e.live != nil {
+		e.live.client.Close()
+	}
+	e.live, e.used = l, time.Now()
+	closed := f.closed
+	if !closed {
+		f.jobs.Go(func() { f.watch(e, l) })
+	}
+	f.mu.Unlock()
+}
+
+// watch waits for the end of a box that nobody asked to end.
+func (f *Fleet) watch(e *entry, l *live) {
+	select {
+	case <-f.ctx.Done():
+		return
+	case <-l.box.Done():
+	}
+	f.mu.Lock()
+	current := e.live == l
+	if current {
+		e.live = nil
+	}
+	f.mu.Unlock()
+	if !current {
+		return // paused, deleted or restarted on purpose
+	}
+	l.client.Close()
+	f.opt.Logger.Warn("sandbox died", "sandbox", e.id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, err := f.opt.Store.Get(f.ctx, "", e.id)
+	if err != nil || f.attached(e) != nil {
+		return
+	}
+	f.save(s, store.SandboxError, "The sandbox's processes ended unexpectedly (killed from outside, or out of memory). "+
+		"Its files are kept; it starts again when it is used.")
+}
+
+// save stores a new status. The caller's context may be gone already: what
+// happened must be recorded all the same.
+func (f *Fleet) save(s *store.Sandbox, status store.SandboxStatus, detail string) {
+	s.Status, s.Detail, s.UpdatedAt = status, detail, time.Now().UTC()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 10*time.Second)
+	defer cancel()
+	if err := f.opt.Store.Save(ctx, s); err != nil {
+		f.opt.Logger.Error("sandbox status not stored", "sandbox", s.ID, "status", status, "error", err)
+	}
+	if f.opt.OnChange != nil {
+		f.opt.OnChange(s.ID)
+	}
+}
+
+// Ensure returns the hands of a sandbox, waiting for its start and starting its
+// processes again if they died. A paused one is resumed if wake is set, otherwise
+// the error is Conflict with CodePaused.
+func (f *Fleet) Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error) {
+	e := f.entry(id)
+	if l := f.attached(e); l != nil && wake {
+		if hands, ok := f.fast(ctx, e, l, owner); ok {
+			return hands, nil
+		}
+	}
+	if err := lock(ctx, &e.mu); err != nil {
+		return nil, err
+	}
+	defer e.mu.Unlock()
+	s, err := f.opt.Store.Get(ctx, owner, id)
+	if err != nil {
+		return nil, gone(err, id)
+	}
+	return f.ensure(ctx, e, s, wake)
+}
+
+// fast answers without waiting for the entry's lock.
+func (f *Fleet) fast(ctx context.Context, e *entry, l *live, owner string) (tool.Hands, bool) {
+	s, err := f.opt.Store.Get(ctx, owner, e.id)
+	if err != nil || s.Status != store.SandboxRunning {
+		return nil, false
+	}
+	f.touch(e)
+	return l.client, true
+}
+
+func (f *Fleet) touch(e *entry) {
+	f.mu.Lock()
+	e.used = time.Now()
+	f.mu.Unlock()
+}
+
+func (f *Fleet) ensure(ctx context.Context, e *entry, s *store.Sandbox, wake bool) (tool.Hands, error) {
+	if s.Status == store.SandboxPaused {
+		if !wake {
+			return nil, fault.New(fault.Conflict, CodePaused, "The sandbox is paused.").WithHint("Resume it first.")
+		}
+		if err := f.thaw(ctx, e, s); err != nil {
+			return nil, err
+		}
+	}
+	if f.attached(e) == nil {
+		f.reattach(ctx, e, s)
+	}
+	l := f.attached(e)
+	if l == nil {
+		return nil, fault.New(fault.Unavailable, "sandbox_failed", "The sandbox does not start: %s", s.Detail).
+			WithHint("`parley doctor` checks what this machine can do.")
+	}
+	f.touch(e)
+	return l.client, nil
+}
+
+// reattach adopts the box of a record, or starts it again. e.mu is held.
+func (f *Fleet) reattach(ctx context.Context, e *entry, s *store.Sandbox) {
+	h, err := handle(s)
+	if err != nil || len(s.Handle) == 0 {
+		f.boot(e, s)
+		return
+	}
+	box, err := f.opt.Backend.Adopt(ctx, h)
+	if fault.Is(err, fault.Gone) {
+		box, err = f.opt.Backend.Restart(ctx, h)
+	}
+	if ctx.Err() != nil {
+		return // the caller left; that says nothing about the sandbox
+	}
+	f.settle(e, s, box, err)
+}
+
+func gone(err error, id string) error {
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.Gone, "sandbox_missing", "The sandbox %s does not exist any more.", id).
+			WithHint("Start a new conversation; this one stays readable.")
+	}
+	return err
+}
+
+// lock takes a mutex unless ctx ends first.
+func lock(ctx context.Context, mu *sync.Mutex) error {
+	for wait := time.Millisecond; !mu.TryLock(); wait = min(2*wait, 20*time.Millisecond) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// Get returns a sandbox's record.
+func (f *Fleet) Get(ctx context.Context, owner, id string) (*store.Sandbox, error) {
+	return f.opt.Store.Get(ctx, owner, id)
+}
+
+// Batch returns records in the order of ids, nil where there is none.
+func (f *Fleet) Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error) {
+	return f.opt.Store.Batch(ctx, owner, ids)
+}
+
+// Search pages through a user's sandboxes, newest first.
+func (f *Fleet) Search(ctx context.Context, q store.SandboxQuery) (store.Page[*store.Sandbox], error) {
+	return f.opt.Store.Search(ctx, q)
+}
+
+// BySessionKey returns the sandbox a session key opens, or Unauthenticated.
+func (f *Fleet) BySessionKey(ctx context.Context, key string) (*store.Sandbox, error) {
+	s, err := f.opt.Store.BySessionKey(ctx, account.HashKey(key))
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.New(fault.Unauthenticated, "bad_key", "Unauthorized")
+	}
+	return s, err
+}

@@ -1,0 +1,199 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/store"
+)
+
+// change runs a lifecycle operation on a sandbox, one at a time.
+func (f *Fleet) change(ctx context.Context, owner, id string, do func(*entry, *store.Sandbox) error) error {
+	if _, err := f.opt.Store.Get(ctx, owner, id); err != nil {
+		return err
+	}
+	e := f.entry(id)
+	if err := lock(ctx, &e.mu); err != nil {
+		return err
+	}
+	defer e.mu.Unlock()
+	s, err := f.opt.Store.Get(ctx, owner, id) // again: it may have changed while we waited
+	if err != nil {
+		return err
+	}
+	return do(e, s)
+}
+
+// Pause freezes a sandbox. Pausing a paused one does nothing.
+func (f *Fleet) Pause(ctx context.Context, owner, id string) error {
+	return f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
+		if s.Status == store.SandboxPaused {
+			return nil
+		}
+		return f.freeze(ctx, e, s, "")
+	})
+}
+
+func (f *Fleet) freeze(ctx context.Context, e *entry, s *store.Sandbox, detail string) error {
+	if f.attached(e) == nil {
+		f.reattach(ctx, e, s)
+	}
+	l := f.attached(e)
+	if l == nil {
+		return fault.New(fault.Conflict, "sandbox_not_running", "The sandbox cannot be paused: %s", s.Detail)
+	}
+	if err := l.box.Pause(ctx); err != nil {
+		return err
+	}
+	f.save(s, store.SandboxPaused, detail)
+	return nil
+}
+
+// Resume thaws a sandbox, or starts it again if its processes died. Resuming a
+// running one does nothing.
+func (f *Fleet) Resume(ctx context.Context, owner, id string) error {
+	return f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
+		_, err := f.ensure(ctx, e, s, true)
+		return err
+	})
+}
+
+// thaw resumes a paused box. e.mu is held.
+func (f *Fleet) thaw(ctx context.Context, e *entry, s *store.Sandbox) error {
+	if f.attached(e) == nil {
+		f.reattach(ctx, e, s)
+	}
+	l := f.attached(e)
+	if l == nil {
+		return fault.New(fault.Unavailable, "sandbox_failed", "The sandbox does not resume: %s", s.Detail)
+	}
+	if err := l.box.Resume(ctx); err != nil {
+		return err
+	}
+	f.save(s, store.SandboxRunning, "")
+	f.makeRoom(s.ID)
+	return nil
+}
+
+// Delete kills everything inside a sandbox and removes it with its files.
+func (f *Fleet) Delete(ctx context.Context, owner, id string) error {
+	err := f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
+		f.detach(e)
+		if err := f.destroy(ctx, s); err != nil {
+			f.save(s, store.SandboxError, fault.PublicText(err))
+			return err
+		}
+		return f.opt.Store.Delete(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	delete(f.entries, id)
+	f.mu.Unlock()
+	if f.opt.OnChange != nil {
+		f.opt.OnChange(id)
+	}
+	return nil
+}
+
+func (f *Fleet) detach(e *entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e.live != nil {
+		e.live.client.Close()
+		e.live = nil
+	}
+}
+
+func (f *Fleet) destroy(ctx context.Context, s *store.Sandbox) error {
+	h, err := handle(s)
+	if err != nil {
+		return err
+	}
+	return f.opt.Backend.Destroy(ctx, h)
+}
+
+// handle returns a record's handle; one that was never stored is made from the id.
+func handle(s *store.Sandbox) (sandbox.Handle, error) {
+	h := sandbox.Handle{Backend: s.Backend, ID: s.ID}
+	if len(s.Handle) == 0 {
+		return h, nil
+	}
+	if err := json.Unmarshal(s.Handle, &h); err != nil {
+		return h, fault.Wrap(err, fault.Internal, "bad_handle", "The sandbox's handle is damaged.")
+	}
+	return h, nil
+}
+
+// makeRoom pauses the longest unused sandboxes beyond the bound on running ones.
+// Those with a running conversation and keep itself are left alone.
+func (f *Fleet) makeRoom(keep string) {
+	if f.opt.MaxLive <= 0 || !f.opt.Backend.Caps().Pause {
+		return
+	}
+	for _, id := range f.surplus(keep) {
+		f.job(func() { f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.") })
+	}
+}
+
+// pauseUnasked pauses a sandbox that nobody uses at the moment.
+func (f *Fleet) pauseUnasked(id, detail string) {
+	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
+	defer cancel()
+	err := f.change(ctx, "", id, func(e *entry, s *store.Sandbox) error {
+		if s.Status != store.SandboxRunning || f.busy(id) {
+			return nil
+		}
+		return f.freeze(ctx, e, s, detail)
+	})
+	if err != nil && f.ctx.Err() == nil {
+		f.opt.Logger.Warn("sandbox not paused", "sandbox", id, "error", err)
+	}
+}
+
+func (f *Fleet) busy(id string) bool { return f.opt.Busy != nil && f.opt.Busy(id) }
+
+// pauseIdle pauses sandboxes that were not used for the idle time, until Close.
+func (f *Fleet) pauseIdle() {
+	tick := time.NewTicker(max(f.opt.Idle/4, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, id := range f.unusedSince(time.Now().Add(-f.opt.Idle)) {
+			f.pauseUnasked(id, "Paused because it was idle; it resumes when it is used.")
+		}
+	}
+}
+
+// unusedSince lists attached sandboxes that were not used after t.
+func (f *Fleet) unusedSince(t time.Time) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var ids []string
+	for id, e := range f.entries {
+		if e.live != nil && e.used.Before(t) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// surplus lists running sandboxes beyond the bound, longest unused first.
+func (f *Fleet) surplus(keep string) []string {
+	ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
+	defer cancel()
+	all, err := f.opt.Store.All(ctx)
+	if err != nil {
+		f.opt.Logger.Warn("sandboxes not listed", "error", err)
+		return nil
+	}
+	return f.longestUnused(all, keep)
+}
