@@ -1,0 +1,217 @@
+// Package agentserver is the agent-server protocol: what SDKs and UIs speak with
+// the agent of one sandbox. It is an encoder and decoder over the engine, mounted
+// at /agent/{sandbox_id} and, for clients that present a sandbox session key but
+// drop path prefixes, at the root. Every operation sees the conversations of one
+// sandbox only. openapi.yaml defines what is built; known routes of the protocol
+// that are not answer 501.
+package agentserver
+
+import (
+	"context"
+	_ "embed" // the document
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley/internal/api/httpkit"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/store"
+	"parley/internal/stream"
+)
+
+//go:embed openapi.yaml
+var document []byte
+
+// Engine is what the protocol needs of the application service.
+type Engine interface {
+	Send(ctx context.Context, owner string, id conversation.ID, m engine.Message) error
+	Run(ctx context.Context, owner string, id conversation.ID) error
+	Pause(ctx context.Context, owner string, id conversation.ID) error
+	Interrupt(ctx context.Context, owner string, id conversation.ID) error
+	Confirm(ctx context.Context, owner string, id conversation.ID, accept bool, reason string) error
+	Delete(ctx context.Context, owner string, id conversation.ID) error
+	Patch(ctx context.Context, owner string, id conversation.ID,
+		change func(*conversation.Conversation) error) (*engine.View, error)
+	View(ctx context.Context, owner string, id conversation.ID) (*engine.View, error)
+	Views(ctx context.Context, owner string, ids []conversation.ID) ([]*engine.View, error)
+	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
+	Count(ctx context.Context, q store.ConversationQuery) (int, error)
+	Log() store.Events
+	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
+}
+
+// Sandboxes tells whose a sandbox is.
+type Sandboxes interface {
+	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
+}
+
+// Config makes a Server.
+type Config struct {
+	Engine    Engine
+	Sandboxes Sandboxes
+	Auth      *httpkit.Authenticator
+	Streams   *httpkit.Streams
+	Log       *slog.Logger
+	// Ready says why the server cannot take work, nil if it can.
+	Ready func(ctx context.Context) error
+	// ServerInfo is the body of /server_info.
+	ServerInfo func() any
+	MaxBody    int64         // bytes, 0 = httpkit.DefaultMaxBody
+	AuthWait   time.Duration // for a socket's first frame, 0 = 10 s
+	Ping       time.Duration // of idle sockets, 0 = 20 s
+}
+
+// Server serves the protocol.
+type Server struct {
+	cfg    Config
+	api    *httpkit.API
+	mux    *httpkit.Mux
+	socket *httpkit.Schema // of client frames
+}
+
+// New makes a server.
+func New(cfg Config) (*Server, error) {
+	s := &Server{cfg: cfg}
+	var err error
+	s.api, err = httpkit.NewAPI(httpkit.APIConfig{Name: "agent", Document: document, Handlers: s.handlers(),
+		Encode: httpkit.AgentErrors, Authorize: s.authorize, MaxBody: cfg.MaxBody})
+	if err != nil {
+		return nil, err
+	}
+	s.socket = s.api.Document().Schema("SocketMessage")
+	if s.mux, err = httpkit.NewMux(s.api); err != nil {
+		return nil, err
+	}
+	if err := s.mux.Handle(http.MethodGet, "/sockets/events/{conversation_id}", s.serveSocket); err != nil {
+		return nil, err
+	}
+	return s, s.mountMissing()
+}
+
+func (s *Server) handlers() httpkit.Handlers {
+	return httpkit.Handlers{
+		"agent_alive":             s.alive,
+		"agent_health":            s.alive,
+		"agent_ready":             s.ready,
+		"agent_server_info":       s.info,
+		"agent_root":              s.info,
+		"get_conversations":       s.getConversations,
+		"search_conversations":    s.searchConversations,
+		"count_conversations":     s.countConversations,
+		"get_conversation":        s.getConversation,
+		"update_conversation":     s.updateConversation,
+		"delete_conversation":     s.deleteConversation,
+		"run_conversation":        s.run,
+		"pause_conversation":      s.pause,
+		"interrupt_conversation":  s.interrupt,
+		"get_final_response":      s.finalResponse,
+		"send_message":            s.sendMessage,
+		"search_events":           s.searchEvents,
+		"count_events":            s.countEvents,
+		"respond_to_confirmation": s.confirm,
+		"get_event":               s.getEvent,
+	}
+}
+
+// Part is the protocol's part of the merged OpenAPI document, below its prefix.
+func (s *Server) Part() httpkit.Part {
+	p := s.api.Part()
+	p.Prefix = "/agent/{sandbox_id}"
+	p.Params = []any{map[string]any{"name": "sandbox_id", "in": "path", "required": true,
+		"schema": map[string]any{"type": "string"}}}
+	return p
+}
+
+type mountKey struct{}
+
+// Handler puts the protocol beside the user APIs: below /agent/{sandbox_id}/, at
+// /sockets/, and at the root's /api/ for a sandbox's key. V1 keeps its paths
+// whatever the credential.
+func (s *Server) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.EscapedPath()
+		switch {
+		case strings.HasPrefix(path, "/agent/"):
+			s.servePrefixed(w, r, path)
+		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path):
+			s.mux.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (s *Server) bySandboxKey(r *http.Request, path string) bool {
+	if !strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/api/v1/") {
+		return false
+	}
+	p, err := httpkit.PrincipalOf(r.Context())
+	return err == nil && p.SandboxID != ""
+}
+
+func (s *Server) servePrefixed(w http.ResponseWriter, r *http.Request, path string) {
+	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/agent/"), "/")
+	prefix := "/agent/" + id
+	r = r.WithContext(context.WithValue(r.Context(), mountKey{}, id))
+	if path == prefix {
+		r.URL.Path += "/"
+		if r.URL.RawPath != "" {
+			r.URL.RawPath += "/"
+		}
+	}
+	http.StripPrefix(prefix, s.mux).ServeHTTP(w, r)
+}
+
+// authorize lets in the key of the sandbox that the path names (any sandbox's at
+// the root), and the key of the sandbox's owner below the prefix.
+func (s *Server) authorize(r *http.Request) (httpkit.Principal, error) {
+	p, err := httpkit.PrincipalOf(r.Context())
+	if err != nil {
+		return p, err
+	}
+	return s.admit(r.Context(), p)
+}
+
+func (s *Server) admit(ctx context.Context, p httpkit.Principal) (httpkit.Principal, error) {
+	mount, mounted := ctx.Value(mountKey{}).(string)
+	switch {
+	case p.SandboxID != "":
+		if mounted && mount != p.SandboxID {
+			return httpkit.Principal{}, errOtherSandbox()
+		}
+		return p, nil
+	case !mounted:
+		return httpkit.Principal{}, errOtherSandbox()
+	}
+	found, err := s.cfg.Sandboxes.Batch(ctx, p.UserID, []string{mount})
+	if err != nil {
+		return httpkit.Principal{}, err
+	}
+	if found[0] == nil {
+		return httpkit.Principal{}, httpkit.NotFound("Sandbox")
+	}
+	return httpkit.Principal{UserID: p.UserID, SandboxID: mount, Owner: p.UserID}, nil
+}
+
+func errOtherSandbox() error {
+	return fault.New(fault.Unauthenticated, "unauthorized", "The key does not open this sandbox.")
+}
+
+func (s *Server) alive(w http.ResponseWriter, _ *httpkit.Request) error {
+	return httpkit.JSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *httpkit.Request) error {
+	if err := s.cfg.Ready(r.Context()); err != nil {
+		return httpkit.JSON(w, http.StatusServiceUnavailable,
+			map[string]string{"status": "initializing", "message": fault.PublicText(err)})
+	}
+	return httpkit.JSON(w, http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func (s *Server) info(w http.ResponseWriter, _ *httpkit.Request) error {
+	return httpkit.JSON(w, http.StatusOK, s.cfg.ServerInfo())
+}

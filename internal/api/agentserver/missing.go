@@ -1,0 +1,80 @@
+package agentserver
+
+import (
+	"net/http"
+	"strings"
+
+	"parley/internal/api/httpkit"
+	"parley/internal/fault"
+)
+
+// missing are the routes of the protocol that this build does not serve (agent
+// protocol §1). They say so instead of looking like a wrong address.
+var missing = []struct{ path, methods string }{
+	{"/api/conversations", "POST"},
+	{"/api/conversations/{id}/secrets", "POST"},
+	{"/api/conversations/{id}/confirmation_policy", "POST"},
+	{"/api/conversations/{id}/security_analyzer", "POST"},
+	{"/api/conversations/{id}/ask_agent", "POST"},
+	{"/api/conversations/{id}/condense", "POST"},
+	{"/api/conversations/{id}/fork", "POST"},
+	{"/api/conversations/{id}/navigate", "POST"},
+	{"/api/conversations/{id}/switch_profile", "POST"},
+	{"/api/conversations/{id}/switch_llm", "POST"},
+	{"/api/conversations/{id}/switch_acp_model", "POST"},
+	{"/api/conversations/{id}/load_plugin", "POST"},
+	{"/api/conversations/{id}/goal", "POST"},
+	{"/api/conversations/{id}/goal/stop", "POST"},
+	{"/api/conversations/{id}/goal/resume", "POST"},
+	{"/api/conversations/{id}/workspace", "GET"},
+	{"/api/conversations/{id}/workspace/{path...}", "GET"},
+	{"/api/conversations/{id}/credential-bindings/{name}", "PUT"},
+	{"/api/conversations/{id}/prepare-for-sandbox-pause", "POST"},
+	{"/api/auth/workspace-session", "POST DELETE"},
+	{"/api/init", "GET POST"},
+	{"/api/bash/{path...}", "GET POST DELETE"},
+	{"/api/file/{path...}", "GET POST"},
+	{"/api/git/{path...}", "GET"},
+	{"/api/tools/{$}", "GET"},
+	{"/api/vscode/url", "GET"},
+	{"/api/vscode/status", "GET"},
+	{"/api/desktop/url", "GET"},
+	{"/api/hooks", "POST"},
+	{"/api/sub-agents", "POST"},
+	{"/api/skills", "POST"},
+	{"/api/skills/{path...}", "GET POST PATCH DELETE"},
+	{"/api/plugins", "POST"},
+	{"/api/plugins/{path...}", "GET POST PATCH DELETE"},
+	{"/api/mcp/{path...}", "GET POST"},
+	{"/api/llm/{path...}", "GET POST PATCH DELETE"},
+	{"/api/settings", "GET PATCH"},
+	{"/api/settings/{path...}", "GET POST PUT PATCH DELETE"},
+	{"/api/profiles", "GET"},
+	{"/api/profiles/{path...}", "GET POST DELETE"},
+	{"/api/agent-profiles", "GET"},
+	{"/api/agent-profiles/{path...}", "GET POST DELETE"},
+	{"/api/workspaces", "GET POST DELETE"},
+	{"/api/workspaces/parents", "POST DELETE"},
+	{"/v1/models", "GET"},
+	{"/v1/chat/completions", "POST"},
+	{"/sockets/bash-events", "GET"},
+}
+
+func (s *Server) mountMissing() error {
+	for _, m := range missing {
+		for _, method := range strings.Fields(m.methods) {
+			if err := s.mux.Handle(method, m.path, s.notBuilt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) notBuilt(w http.ResponseWriter, r *http.Request) {
+	_, err := s.authorize(r)
+	if err == nil {
+		err = fault.New(fault.Unsupported, "not_built", "%s %s of the agent-server protocol is not built yet.", r.Method, r.URL.Path)
+	}
+	httpkit.WriteError(w, r, httpkit.AgentErrors, err)
+}

@@ -1,0 +1,259 @@
+package httpkit
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"parley/internal/fault"
+)
+
+// Handler serves one operation. It writes an answer or returns an error, which
+// is then written in the API's shape.
+type Handler func(w http.ResponseWriter, r *Request) error
+
+// Handlers are an API's handlers by operationId.
+type Handlers map[string]Handler
+
+// APIConfig makes an API.
+type APIConfig struct {
+	Name     string // "v1": in logs and the merged document
+	Document []byte // OpenAPI 3.1, YAML or JSON
+	Handlers Handlers
+	Encode   ErrorEncoder            // nil = DetailErrors
+	Encoders map[string]ErrorEncoder // other shapes, by operationId
+	// Authorize checks the credential of operations that are not public; nil =
+	// RequireUser.
+	Authorize func(r *http.Request) (Principal, error)
+	MaxBody   int64 // bytes, 0 = DefaultMaxBody
+}
+
+// API is a document with its handlers.
+type API struct {
+	cfg APIConfig
+	doc *Document
+}
+
+// NewAPI parses the document and ties the handlers to its operations. It fails
+// unless both sets are the same.
+func NewAPI(cfg APIConfig) (*API, error) {
+	doc, err := ParseDocument(cfg.Document)
+	if err != nil {
+		return nil, fmt.Errorf("api %s: %w", cfg.Name, err)
+	}
+	if cfg.Encode == nil {
+		cfg.Encode = DetailErrors
+	}
+	if cfg.Authorize == nil {
+		cfg.Authorize = RequireUser
+	}
+	if cfg.MaxBody == 0 {
+		cfg.MaxBody = DefaultMaxBody
+	}
+	a := &API{cfg: cfg, doc: doc}
+	return a, a.complete()
+}
+
+func (a *API) complete() error {
+	known := map[string]bool{}
+	for _, op := range a.doc.operations {
+		switch {
+		case known[op.ID]:
+			return fmt.Errorf("api %s: operation %q is documented twice", a.cfg.Name, op.ID)
+		case a.cfg.Handlers[op.ID] == nil:
+			return fmt.Errorf("api %s: operation %q has no handler", a.cfg.Name, op.ID)
+		}
+		known[op.ID] = true
+	}
+	for id := range a.cfg.Handlers {
+		if !known[id] {
+			return fmt.Errorf("api %s: handler %q has no operation", a.cfg.Name, id)
+		}
+	}
+	for id := range a.cfg.Encoders {
+		if !known[id] {
+			return fmt.Errorf("api %s: encoder %q has no operation", a.cfg.Name, id)
+		}
+	}
+	return nil
+}
+
+// Document returns the parsed document.
+func (a *API) Document() *Document { return a.doc }
+
+// Part returns the API's part of a merged document.
+func (a *API) Part() Part { return Part{Name: a.cfg.Name, Document: a.doc} }
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, op *Operation) {
+	note := noteOf(r.Context())
+	note.route = op.Path
+	answer := &answerWriter{ResponseWriter: w}
+	err := a.run(answer, r, op)
+	if err == nil {
+		return
+	}
+	a.fail(answer, r, op, err)
+}
+
+func (a *API) run(w http.ResponseWriter, r *http.Request, op *Operation) error {
+	var who Principal
+	if !op.Public {
+		var err error
+		if who, err = a.cfg.Authorize(r); err != nil {
+			return err
+		}
+		noteOf(r.Context()).principal = who
+	}
+	in, err := readInput(r, op, a.cfg.MaxBody)
+	if err != nil {
+		return err
+	}
+	in.Principal = who
+	return a.cfg.Handlers[op.ID](w, in)
+}
+
+// fail writes an error, unless the handler has begun to answer: then the
+// connection is cut, so that the client does not take a part for the whole.
+func (a *API) fail(w *answerWriter, r *http.Request, op *Operation, err error) {
+	if r.Context().Err() != nil {
+		noteOf(r.Context()).gone = true // nobody reads the answer
+	}
+	p := Describe(err)
+	noteOf(r.Context()).problem = p
+	if w.began {
+		panic(http.ErrAbortHandler)
+	}
+	encode := a.cfg.Encode
+	if own := a.cfg.Encoders[op.ID]; own != nil {
+		encode = own
+	}
+	status, body := encode(r, p)
+	if err := writeProblem(w, status, body, p.RetryAfter); err != nil {
+		noteOf(r.Context()).gone = true
+	}
+}
+
+// answerWriter knows whether an answer has begun.
+type answerWriter struct {
+	http.ResponseWriter
+	began bool
+}
+
+func (w *answerWriter) WriteHeader(status int) {
+	w.began = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	w.began = true
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap serves http.ResponseController and WebSocket upgrades.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Mux routes to the operations of APIs and answers everything else with 404 or
+// 405 in JSON.
+type Mux struct {
+	mux    http.ServeMux
+	routes map[string]*route // by path
+}
+
+type route struct {
+	methods map[string]http.HandlerFunc
+}
+
+// NewMux mounts APIs side by side. It fails if two claim the same route.
+func NewMux(apis ...*API) (*Mux, error) {
+	m := &Mux{routes: map[string]*route{}}
+	m.mux.HandleFunc("/", notFound)
+	for _, a := range apis {
+		for _, op := range a.doc.operations {
+			serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, op) }
+			if err := m.add(op.Method, op.Path, serve); err != nil {
+				return nil, fmt.Errorf("api %s: %w", a.cfg.Name, err)
+			}
+		}
+	}
+	return m, nil
+}
+
+// Handle mounts a handler that no document describes: a WebSocket, or a route
+// that only says what it is not. It fails if the route is taken.
+func (m *Mux) Handle(method, path string, h http.HandlerFunc) error {
+	return m.add(method, path, func(w http.ResponseWriter, r *http.Request) {
+		SetRoute(r, path)
+		h(w, r)
+	})
+}
+
+func (m *Mux) add(method, path string, h http.HandlerFunc) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // ServeMux reports conflicting patterns so
+			err = fmt.Errorf("route %s %s: %v", method, path, r)
+		}
+	}()
+	t := m.routes[path]
+	if t == nil {
+		t = &route{methods: map[string]http.HandlerFunc{}}
+		m.routes[path] = t
+		pattern := path
+		if path == "/" {
+			pattern = "/{$}"
+		}
+		m.mux.HandleFunc(pattern, t.serve)
+	}
+	if t.methods[method] != nil {
+		return fmt.Errorf("route %s %s is mounted twice", method, path)
+	}
+	t.methods[method] = h
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
+
+func (t *route) serve(w http.ResponseWriter, r *http.Request) {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	if h := t.methods[method]; h != nil {
+		h(w, r)
+		return
+	}
+	allowed := sortedKeys(t.methods)
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	WriteDetail(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	WriteDetail(w, http.StatusNotFound, "Not Found")
+}
+
+// WriteError answers with an error in an API's shape, for handlers outside an
+// API.
+func WriteError(w http.ResponseWriter, r *http.Request, encode ErrorEncoder, err error) {
+	p := Describe(err)
+	n := noteOf(r.Context())
+	n.problem = p
+	status, body := encode(r, p)
+	if err := writeProblem(w, status, body, p.RetryAfter); err != nil {
+		n.gone = true
+	}
+}
+
+// WriteDetail answers {"detail": text}; an error in writing means that nobody
+// reads it.
+func WriteDetail(w http.ResponseWriter, status int, text string) {
+	_ = JSON(w, status, map[string]any{"detail": text})
+}
+
+// NotFound makes the fault of a missing thing: "<what> not found".
+func NotFound(what string) error {
+	return fault.New(fault.NotFound, "not_found", "%s not found", what)
+}

@@ -1,0 +1,226 @@
+package httpkit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"parley/internal/fault"
+)
+
+// GuardConfig makes a Guard.
+type GuardConfig struct {
+	Log     *slog.Logger
+	Metrics *Metrics
+	URLs    *URLs
+	Auth    *Authenticator
+	Listen  string // host:port the server listens on
+	// AllowedHosts are further names the server is reached by; "*" = any.
+	AllowedHosts []string
+	// AllowedOrigins are the web origins that may use the API besides the server's
+	// own; none = all loopback origins, "*" = any.
+	AllowedOrigins []string
+}
+
+// Guard is what stands around all APIs: request ids, the log, metrics, panics,
+// security headers, Host and Origin checks, CORS, and who asks.
+type Guard struct {
+	cfg   GuardConfig
+	sites *sites
+}
+
+// NewGuard makes a guard.
+func NewGuard(cfg GuardConfig) *Guard {
+	return &Guard{cfg: cfg, sites: newSites(cfg.Listen, cfg.URLs, cfg.AllowedHosts, cfg.AllowedOrigins)}
+}
+
+// Wrap puts the guard around a handler. If the public URL has a path, requests
+// below it are served as well as those at the root, so that it does not matter
+// whether a proxy strips it.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	inner := g.cfg.Auth.Wrap(next)
+	if u := g.cfg.URLs.Public; u != nil {
+		inner = stripPrefix(strings.TrimRight(u.Path, "/"), inner)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, inner) })
+}
+
+func stripPrefix(prefix string, next http.Handler) http.Handler {
+	if prefix == "" {
+		return next
+	}
+	stripped := http.StripPrefix(prefix, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/") {
+			stripped.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	start := time.Now()
+	n := &note{id: requestID(r)}
+	out := &recorder{ResponseWriter: w}
+	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
+	defer func() {
+		cut := g.recovered(out, r, recover())
+		g.record(out, r, time.Since(start))
+		if cut {
+			panic(http.ErrAbortHandler)
+		}
+	}()
+	setHeaders(out.Header(), n.id)
+	if g.admit(out, r) {
+		next.ServeHTTP(out, r)
+	}
+}
+
+// requestID takes the client's id if it is harmless, else makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-ID")
+	plain := strings.IndexFunc(id, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' && c != '.'
+	}) < 0
+	if id != "" && len(id) <= 64 && plain {
+		return id
+	}
+	return uuid.NewString()
+}
+
+func setHeaders(h http.Header, id string) {
+	h.Set("X-Request-ID", id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-cache, no-store, must-revalidate, max-age=0")
+}
+
+// admit checks Host and Origin and answers preflights. It reports whether the
+// request goes on.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
+	if !g.sites.ownHost(r.Host) {
+		WriteDetail(w, http.StatusMisdirectedRequest, fmt.Sprintf(
+			"This server is not reached by the name %q. Set public_url or allowed_hosts to allow it.", clip(r.Host)))
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	allowed := g.sites.ownOrigin(origin, g.cfg.URLs.Base(r))
+	if cors(w, r, origin, allowed, slices.Contains(g.sites.origins, anything)) {
+		return false
+	}
+	if !allowed && changes(r) {
+		WriteDetail(w, http.StatusForbidden, fmt.Sprintf(
+			"Pages of %q may not use this server. Add the origin to allowed_origins to allow it.", clip(origin)))
+		return false
+	}
+	return true
+}
+
+// recovered answers for a handler that panicked, and reports whether the
+// connection must be cut because the answer had begun.
+func (g *Guard) recovered(w *recorder, r *http.Request, value any) bool {
+	if value == nil {
+		return false
+	}
+	if value == http.ErrAbortHandler { //nolint:errorlint // a panic value is compared, not an error chain
+		return true
+	}
+	p := Describe(fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+	noteOf(r.Context()).problem = p
+	if w.status != 0 {
+		return true
+	}
+	status, body := AgentErrors(r, p)
+	return writeProblem(w, status, body, 0) != nil
+}
+
+func (g *Guard) record(w *recorder, r *http.Request, took time.Duration) {
+	n := noteOf(r.Context())
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	route := n.route
+	if route == "" {
+		route = "unmatched"
+	}
+	g.cfg.Metrics.observe(r.Method, route, status, took)
+	attrs := []any{"request_id", n.id, "method", r.Method, "path", r.URL.Path, "route", route, "status", status,
+		"bytes", w.bytes, "ms", float64(took.Microseconds()) / 1000, "client", g.cfg.URLs.Client(r)}
+	attrs = append(attrs, principalAttrs(n.principal)...)
+	g.cfg.Log.Log(r.Context(), level(n, route), "request", append(attrs, problemAttrs(n)...)...)
+}
+
+func principalAttrs(p Principal) []any {
+	switch {
+	case p.UserID != "":
+		return []any{"user", p.UserID}
+	case p.SandboxID != "":
+		return []any{"sandbox", p.SandboxID}
+	}
+	return nil
+}
+
+func problemAttrs(n *note) []any {
+	p := n.problem
+	if p == nil {
+		return nil
+	}
+	if p.ErrorID == "" {
+		return []any{"code", p.Code}
+	}
+	return []any{"code", p.Code, "error_id", p.ErrorID, "error", p.Err.Error()}
+}
+
+// level keeps health checks out of a normal log and puts our own failures on top.
+func level(n *note, route string) slog.Level {
+	switch {
+	case n.problem != nil && n.problem.Kind == fault.Internal && !n.gone:
+		return slog.LevelError
+	case n.problem != nil && n.problem.ErrorID != "":
+		return slog.LevelWarn
+	case route == "/alive" || route == "/health" || route == "/ready" || route == "/metrics":
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap serves http.ResponseController and WebSocket upgrades.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

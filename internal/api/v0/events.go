@@ -1,0 +1,289 @@
+package v0
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+
+	"parley/internal/api/httpkit"
+	"parley/internal/api/v0/projection"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+)
+
+// eventQuery is a page of events. Bounds are inclusive in both directions.
+type eventQuery struct {
+	StartID int64  `json:"start_id"`
+	EndID   *int64 `json:"end_id"`
+	Reverse bool   `json:"reverse"`
+	Limit   int    `json:"limit"`
+}
+
+// eventFilter narrows a page. Nothing is hidden by default, and no event of this
+// server is hidden, so that exclude_hidden has no effect.
+type eventFilter struct {
+	Query     *string `json:"query"`
+	Source    *string `json:"source"`
+	StartDate *string `json:"start_date"`
+	EndDate   *string `json:"end_date"`
+}
+
+// accepts reports whether an event, and its JSON, passes.
+func (f *eventFilter) accepts(e *projection.Event, raw []byte) bool {
+	switch {
+	case f.Source != nil && *f.Source != "" && e.Source != *f.Source,
+		f.StartDate != nil && *f.StartDate != "" && e.Timestamp < *f.StartDate,
+		f.EndDate != nil && *f.EndDate != "" && e.Timestamp > *f.EndDate:
+		return false
+	case f.Query != nil && *f.Query != "":
+		return strings.Contains(strings.ToLower(string(raw)), strings.ToLower(*f.Query))
+	}
+	return true
+}
+
+func (h *handlers) searchEvents(w http.ResponseWriter, r *httpkit.Request) error {
+	var q eventQuery
+	var filter eventFilter
+	if err := r.Params(&q); err != nil {
+		return err
+	}
+	if err := r.Body(&filter); err != nil {
+		return err
+	}
+	if q.Limit < 0 || q.Limit > maxPage {
+		return fault.New(fault.Invalid, "invalid_limit", "Invalid limit")
+	}
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	v, c, err := h.view(r.Context(), r.Principal.UserID, id)
+	if err != nil {
+		return err
+	}
+	events, more, err := h.pageOf(r.Context(), v.Conversation, c.status == statusRunning, q, &filter)
+	if err != nil {
+		return err
+	}
+	return ok(w, map[string]any{"events": events, "has_more": more})
+}
+
+// pageOf collects up to the limit of events that pass the filter, and whether
+// another one would.
+func (h *handlers) pageOf(ctx context.Context, c *conversation.Conversation, ready bool, q eventQuery,
+	filter *eventFilter) ([]json.RawMessage, bool, error) {
+	next, err := h.ledger.extend(ctx, c, ready)
+	if err != nil {
+		return nil, false, err
+	}
+	out := []json.RawMessage{}
+	for from, to := q.bounds(next); from <= to; {
+		events, err := h.ledger.page(ctx, c, from, to, q.Reverse, min(q.Limit+1, maxPage))
+		if err != nil || len(events) == 0 {
+			return out, false, err
+		}
+		for _, e := range events {
+			raw, err := encode(e)
+			if err != nil {
+				return nil, false, err
+			}
+			if !filter.accepts(e, raw) {
+				continue
+			}
+			if len(out) == q.Limit {
+				return out, true, nil
+			}
+			out = append(out, raw)
+		}
+		if last := events[len(events)-1].ID; q.Reverse {
+			to = last - 1
+		} else {
+			from = last + 1
+		}
+	}
+	return out, false, nil
+}
+
+// bounds returns the ids asked for, both inclusive, within what there is.
+func (q *eventQuery) bounds(next int64) (from, to int64) {
+	from, to = max(q.StartID, 0), int64(math.MaxInt64)
+	if q.EndID != nil {
+		to = *q.EndID
+	}
+	return from, min(to, next-1)
+}
+
+// encode renders an event without escaping what HTML would need.
+func encode(e *projection.Event) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(e); err != nil {
+		return nil, fmt.Errorf("encode event %d: %w", e.ID, err)
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+// trajectory streams all events; an error in the middle cuts the connection.
+func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	v, err := h.attached(r.Context(), r.Principal.UserID, id)
+	if err != nil {
+		return err
+	}
+	next, err := h.ledger.extend(r.Context(), v.Conversation, true)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	before := `{"trajectory":[`
+	for from := int64(0); from < next; from += maxPage {
+		events, err := h.ledger.page(r.Context(), v.Conversation, from, next-1, false, maxPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			raw, err := encode(e)
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(append([]byte(before), raw...)); err != nil {
+				return err
+			}
+			before = ","
+		}
+	}
+	if next == 0 {
+		_, _ = w.Write([]byte(before)) // nobody reads it if that fails
+	}
+	_, err = w.Write([]byte("]}"))
+	return err
+}
+
+// clientEvent is what a client says or decides.
+type clientEvent struct {
+	Action string `json:"action"`
+	Args   struct {
+		Content    any      `json:"content"`
+		ImageURLs  []string `json:"image_urls"`
+		ImagesURLs []string `json:"images_urls"` // of older clients
+		AgentState any      `json:"agent_state"`
+	} `json:"args"`
+}
+
+func (h *handlers) addEvent(w http.ResponseWriter, r *httpkit.Request) error {
+	in, err := readClientEvent(r)
+	if err != nil {
+		return err
+	}
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	owner := r.Principal.UserID
+	if _, err := h.attached(r.Context(), owner, id); err != nil {
+		return err
+	}
+	if in.Action == "message" {
+		said, _ := in.Args.Content.(string)
+		err = h.say(r.Context(), owner, id, said, append(in.Args.ImageURLs, in.Args.ImagesURLs...))
+	} else {
+		state, _ := in.Args.AgentState.(string)
+		err = h.decide(r.Context(), owner, id, projection.AgentState(state))
+	}
+	if err != nil {
+		return err
+	}
+	return ok(w, map[string]bool{"success": true})
+}
+
+// readClientEvent checks the members that depend on the action.
+func readClientEvent(r *httpkit.Request) (*clientEvent, error) {
+	var in clientEvent
+	raw, err := json.Marshal(r.BodyValue())
+	if err != nil {
+		return nil, fmt.Errorf("read event: %w", err)
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, wrongField("list_type", "Input should be a valid list", nil, "body", "args", "image_urls")
+	}
+	switch in.Action {
+	case "message":
+		if _, ok := in.Args.Content.(string); !ok {
+			return nil, wrongField("string_type", "Input should be a valid string", in.Args.Content, "body", "args", "content")
+		}
+	case "change_agent_state":
+		state, _ := in.Args.AgentState.(string)
+		switch projection.AgentState(state) {
+		case projection.Running, projection.Paused, projection.Stopped, projection.UserConfirmed, projection.UserRejected:
+		default:
+			const expected = "'running', 'paused', 'stopped', 'user_confirmed' or 'user_rejected'"
+			f := wrongField("enum", "Input should be "+expected, in.Args.AgentState, "body", "args", "agent_state")
+			f.Fields[0].Ctx = map[string]any{"expected": expected}
+			return nil, f
+		}
+	}
+	return &in, nil
+}
+
+func wrongField(typ, msg string, input any, loc ...any) *fault.Error {
+	f := fault.New(fault.Invalid, "validation", "The request is not valid.")
+	f.Fields = []fault.Field{{Loc: loc, Type: typ, Msg: msg, Input: input}}
+	return f
+}
+
+func (h *handlers) say(ctx context.Context, owner string, id conversation.ID, said string, images []string) error {
+	parts := firstMessage(said, images)
+	if len(parts) == 0 {
+		return wrongField("value_error", "Value error, The message is empty", said, "body", "args", "content")
+	}
+	return h.engine.Send(ctx, owner, id, engine.Message{Parts: parts, Run: true})
+}
+
+// decide carries out a state that a client asks for. One that is there already
+// is no error.
+func (h *handlers) decide(ctx context.Context, owner string, id conversation.ID, state projection.AgentState) error {
+	switch state {
+	case projection.Stopped:
+		return h.engine.Interrupt(ctx, owner, id)
+	case projection.Paused:
+		return h.engine.Pause(ctx, owner, id)
+	case projection.UserConfirmed:
+		return h.engine.Confirm(ctx, owner, id, true, "")
+	case projection.UserRejected:
+		return h.engine.Confirm(ctx, owner, id, false, "")
+	}
+	err := h.engine.Run(ctx, owner, id)
+	if fault.CodeOf(err) == engine.CodeRunning {
+		return nil
+	}
+	return err
+}
+
+func (h *handlers) addMessage(w http.ResponseWriter, r *httpkit.Request) error {
+	var in struct {
+		Message string `json:"message"`
+	}
+	if err := r.Body(&in); err != nil {
+		return err
+	}
+	id, err := idOf(r)
+	if err != nil {
+		return err
+	}
+	if _, err := h.attached(r.Context(), r.Principal.UserID, id); err != nil {
+		return err
+	}
+	if err := h.say(r.Context(), r.Principal.UserID, id, in.Message, nil); err != nil {
+		return err
+	}
+	return ok(w, map[string]bool{"success": true})
+}

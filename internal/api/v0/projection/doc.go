@@ -1,0 +1,137 @@
+// Package projection derives the legacy API's events from the event log.
+//
+// One event of the log becomes zero or more legacy events. What was derived is
+// recorded once, as a Part (a recipe and a number) under the legacy event's
+// integer id; from then on the legacy event is rendered from its Part and the
+// log. Rules may therefore change in later versions without renumbering or
+// rewriting what clients have seen.
+//
+//   - State decides what the next event of the log becomes. Replaying the
+//     recorded parts over the log restores it.
+//   - Render turns a recorded part into the legacy JSON.
+//
+// Both are pure. The package does not read stores, and it promises nothing about
+// kinds of events it does not know: they become nothing.
+package projection
+
+import "parley/internal/conversation"
+
+// AgentState is the state of the agent as legacy clients know it.
+type AgentState string
+
+// The agent states, and the two that only a user's decision enters.
+const (
+	Loading              AgentState = "loading"
+	Running              AgentState = "running"
+	AwaitingInput        AgentState = "awaiting_user_input"
+	Paused               AgentState = "paused"
+	Stopped              AgentState = "stopped"
+	Finished             AgentState = "finished"
+	Rejected             AgentState = "rejected"
+	Error                AgentState = "error"
+	AwaitingConfirmation AgentState = "awaiting_user_confirmation"
+	UserConfirmed        AgentState = "user_confirmed"
+	UserRejected         AgentState = "user_rejected"
+	RateLimited          AgentState = "rate_limited"
+)
+
+// stateCodes number the states in stored parts: append only.
+var stateCodes = [...]AgentState{Loading, Running, AwaitingInput, Paused, Stopped, Finished, Rejected, Error,
+	AwaitingConfirmation, UserConfirmed, UserRejected, RateLimited}
+
+func codeOf(s AgentState) int {
+	for i, c := range stateCodes {
+		if c == s {
+			return i
+		}
+	}
+	return 0
+}
+
+// Recipe says what a legacy event is made of. The numbers are stored: append only.
+type Recipe uint8
+
+// The recipes. "back" is a distance in the log, "cause" a distance in ids.
+const (
+	System            Recipe = iota + 1 // action system
+	Message                             // action message
+	RecallWorkspace                     // action recall of the first user message; arg: back to the message
+	RecallKnowledge                     // action recall of a later one; arg: back to the message
+	WorkspaceRecalled                   // observation recall; arg: cause
+	KnowledgeRecalled                   // observation recall or null; arg: cause
+	StateChanged                        // observation agent_state_changed; arg: the state
+	ChangeState                         // action change_agent_state; arg: the state
+	Action                              // a tool call that runs
+	ActionAwaiting                      // a tool call that waits for the user; arg: back to the call
+	ActionConfirmed                     // the same again, confirmed; arg: back to the call
+	ActionRejected                      // the same again, rejected; arg: back to the call
+	Observed                            // the result of a call; arg: cause, 0 = none
+	CallRejected                        // observation user_rejected; arg: cause, 0 = none
+	CallFailed                          // observation error of a call; arg: cause, 0 = none
+	RunFailed                           // observation error of the run
+)
+
+// Derived is one legacy event before it has an id.
+type Derived struct {
+	Recipe Recipe
+	Arg    int64
+}
+
+const recipeBits = 8
+
+// Part returns what is stored.
+func (d Derived) Part() int { return int(d.Arg)<<recipeBits | int(d.Recipe) }
+
+// FromPart reads what Part made.
+func FromPart(part int) Derived {
+	return Derived{Recipe: Recipe(part & (1<<recipeBits - 1)), Arg: int64(part >> recipeBits)}
+}
+
+// IsAction reports whether the recipe shows a tool call.
+func (d Derived) IsAction() bool {
+	switch d.Recipe {
+	case Action, ActionAwaiting, ActionConfirmed, ActionRejected:
+		return true
+	}
+	return false
+}
+
+// Back returns how far back in the log the event stands that is shown, 0 if it
+// is the event itself.
+func (d Derived) Back() int64 {
+	switch d.Recipe {
+	case RecallWorkspace, RecallKnowledge, ActionAwaiting, ActionConfirmed, ActionRejected:
+		return d.Arg
+	}
+	return 0
+}
+
+// Cause returns how many ids before this event its cause is, 0 if it has none.
+func (d Derived) Cause() int64 {
+	switch d.Recipe {
+	case WorkspaceRecalled, KnowledgeRecalled, Observed, CallRejected, CallFailed:
+		return d.Arg
+	}
+	return 0
+}
+
+// State returns the agent state of a StateChanged or ChangeState.
+func (d Derived) State() AgentState {
+	if d.Arg >= 0 && int(d.Arg) < len(stateCodes) {
+		return stateCodes[d.Arg]
+	}
+	return Error
+}
+
+func changed(s AgentState) Derived { return Derived{StateChanged, int64(codeOf(s))} }
+func change(s AgentState) Derived  { return Derived{ChangeState, int64(codeOf(s))} }
+
+// statusOf returns the execution status an event announces, false if it is none.
+func statusOf(p conversation.Payload) (conversation.Status, bool) {
+	u, ok := p.(*conversation.StateUpdateEvent)
+	if !ok || u.Key != conversation.KeyStatus {
+		return "", false
+	}
+	var s conversation.Status
+	return s, decode(u.Value, &s)
+}

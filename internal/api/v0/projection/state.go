@@ -1,0 +1,385 @@
+package projection
+
+import (
+	"encoding/json"
+	"slices"
+
+	"parley/internal/conversation"
+)
+
+// State is what must be known of a log's beginning to derive what follows. The
+// zero value is the state before anything was derived.
+type State struct {
+	NextID int64 // of the next legacy event
+
+	agent       AgentState
+	recalled    bool    // the first user message was recalled
+	unrecalled  []int64 // user messages that no run has taken up, by seq
+	finished    bool    // the agent's last output was the finish action
+	interrupted bool    // the user stopped the run; its state change is to come
+	open        []call  // tool calls without an answer
+}
+
+// call is a tool call that legacy clients were shown.
+type call struct {
+	seq      int64  // of its ActionEvent
+	id       int64  // of the last legacy event that shows it
+	eventID  string // of its ActionEvent
+	callID   string
+	finish   bool
+	awaiting bool // it waits for the user's decision
+}
+
+// Open derives what precedes the log.
+func (s *State) Open() []Derived {
+	if s.NextID > 0 {
+		return nil
+	}
+	return s.take(nil, -1, []Derived{changed(Loading)})
+}
+
+// Ready derives that a conversation without a first message waits for one. The
+// log must be empty and the sandbox running.
+func (s *State) Ready() []Derived {
+	if s.agent != Loading {
+		return nil
+	}
+	return s.take(nil, -1, []Derived{change(AwaitingInput), changed(AwaitingInput)})
+}
+
+// Step derives what an event becomes. awaits says that the event is a tool call
+// that waits for the user's decision (see Awaits).
+func (s *State) Step(seq int64, p conversation.Payload, awaits bool) []Derived {
+	return s.take(p, seq, s.derive(seq, p, awaits))
+}
+
+// Replay repeats what was derived from an event earlier. seq -1 stands for what
+// precedes the log; p is nil then.
+func (s *State) Replay(seq int64, p conversation.Payload, derived []Derived) {
+	s.take(p, seq, derived)
+}
+
+// Awaits reports whether the tool call at the beginning of events waits for the
+// user's decision. known is false if that depends on events after these.
+func Awaits(events []conversation.Payload) (awaits, known bool) {
+	counted := false // the metrics of the model call have passed: its calls are over
+	for _, p := range events {
+		switch p.(type) {
+		case *conversation.ActionEvent, *conversation.AgentErrorEvent:
+			if counted {
+				return false, true
+			}
+		case *conversation.StateUpdateEvent:
+			if status, ok := statusOf(p); ok {
+				return status == conversation.WaitingConfirmation, true
+			}
+			counted = counted || MetricsOf(p) != nil
+		default:
+			return false, true
+		}
+	}
+	return false, false
+}
+
+func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived {
+	switch e := p.(type) {
+	case *conversation.SystemPromptEvent:
+		return []Derived{{Recipe: System}}
+	case *conversation.MessageEvent:
+		return s.message(seq, e)
+	case *conversation.ActionEvent:
+		return s.action(e, awaits)
+	case *conversation.ObservationEvent:
+		return s.observed(e)
+	case *conversation.AgentErrorEvent:
+		return s.failed(e)
+	case *conversation.UserRejectObservation:
+		return s.rejected(seq, e)
+	case *conversation.ConversationErrorEvent:
+		return s.settle(seq, Error, Derived{Recipe: RunFailed})
+	case *conversation.InterruptEvent:
+		if s.agent == Paused {
+			return []Derived{changed(Stopped)}
+		}
+	case *conversation.StateUpdateEvent:
+		if status, ok := statusOf(e); ok {
+			return s.status(seq, status)
+		}
+	}
+	return nil
+}
+
+// message of a user is recalled at once during a run, else when a run takes it up.
+func (s *State) message(seq int64, e *conversation.MessageEvent) []Derived {
+	switch {
+	case e.Source == conversation.SourceAgent && isBlank(e):
+		return nil
+	case e.Source != conversation.SourceUser || !s.isRunning():
+		return []Derived{{Recipe: Message}}
+	}
+	recall, result := s.recall(!s.recalled)
+	return []Derived{{Recipe: Message}, {recall, 0}, {result, 1}}
+}
+
+func (s *State) isRunning() bool { return s.agent == Running || s.agent == UserConfirmed }
+
+func (s *State) recall(first bool) (action, result Recipe) {
+	if first {
+		return RecallWorkspace, WorkspaceRecalled
+	}
+	return RecallKnowledge, KnowledgeRecalled
+}
+
+func (s *State) action(e *conversation.ActionEvent, awaits bool) []Derived {
+	switch {
+	case len(e.Action) == 0 || string(e.Action) == "null":
+		return nil // cannot be run: its error follows
+	case !awaits:
+		return []Derived{{Recipe: Action}}
+	case s.agent == AwaitingConfirmation:
+		return []Derived{{Recipe: ActionAwaiting}}
+	}
+	// Clients show the buttons only if the action is the last event.
+	return []Derived{changed(AwaitingConfirmation), {Recipe: ActionAwaiting}}
+}
+
+func (s *State) observed(e *conversation.ObservationEvent) []Derived {
+	c := s.find(e.ActionID, e.ToolCallID)
+	if c != nil && c.finish {
+		return s.confirmedRun()
+	}
+	out := []Derived{{Observed, s.causeOf(c, 0)}}
+	return append(out, s.confirmedRun()...)
+}
+
+func (s *State) failed(e *conversation.AgentErrorEvent) []Derived {
+	out := []Derived{{CallFailed, s.causeOf(s.find("", e.ToolCallID), 0)}}
+	return append(out, s.confirmedRun()...)
+}
+
+// confirmedRun goes on after the first result of a confirmed batch.
+func (s *State) confirmedRun() []Derived {
+	if s.agent == UserConfirmed {
+		return []Derived{changed(Running)}
+	}
+	return nil
+}
+
+// causeOf returns the distance to a call's event from the event that comes
+// ahead events after NextID.
+func (s *State) causeOf(c *call, ahead int64) int64 {
+	if c == nil {
+		return 0
+	}
+	return s.NextID + ahead - c.id
+}
+
+// find returns the open call of an event id or, without one, of a call id.
+func (s *State) find(eventID, callID string) *call {
+	for i := range s.open {
+		c := &s.open[i]
+		if c.eventID == eventID || eventID == "" && c.callID == callID {
+			return c
+		}
+	}
+	return nil
+}
+
+// rejected shows the user's decision before the first refused call of a batch.
+func (s *State) rejected(seq int64, e *conversation.UserRejectObservation) []Derived {
+	c := s.find(e.ActionID, e.ToolCallID)
+	if e.RejectionSource == conversation.SourceHook || s.agent != AwaitingConfirmation {
+		return []Derived{{CallRejected, s.causeOf(c, 0)}}
+	}
+	out := s.decision(seq, UserRejected, ActionRejected)
+	cause := int64(0)
+	if c != nil {
+		shown := slices.IndexFunc(out, func(d Derived) bool { return d.IsAction() && seq-d.Arg == c.seq })
+		cause = int64(len(out) - shown)
+		if shown < 0 {
+			cause = s.causeOf(c, int64(len(out)))
+		}
+	}
+	return append(out, Derived{CallRejected, cause})
+}
+
+// decision shows that the user confirmed or rejected what waits: each call comes
+// again as a new event.
+func (s *State) decision(seq int64, state AgentState, again Recipe) []Derived {
+	out := []Derived{change(state)}
+	for _, c := range s.open {
+		if c.awaiting {
+			out = append(out, Derived{again, seq - c.seq})
+		}
+	}
+	return append(out, changed(state))
+}
+
+func (s *State) status(seq int64, status conversation.Status) []Derived {
+	switch status {
+	case conversation.Running:
+		return s.run(seq)
+	case conversation.WaitingConfirmation:
+		return s.wait(seq)
+	case conversation.Idle:
+		switch s.agent {
+		case Running, UserConfirmed, UserRejected, AwaitingConfirmation, Loading:
+			return s.settle(seq, AwaitingInput)
+		}
+	case conversation.Paused:
+		return s.pause(seq)
+	case conversation.Finished:
+		if s.finished {
+			return s.settle(seq, Finished)
+		}
+		return s.settle(seq, AwaitingInput)
+	case conversation.Error, conversation.Stuck:
+		if s.agent != Error {
+			return s.settle(seq, Error)
+		}
+	}
+	return nil
+}
+
+func (s *State) pause(seq int64) []Derived {
+	switch {
+	case s.agent == Paused || s.agent == Stopped:
+		return nil
+	case s.interrupted:
+		return s.settle(seq, Stopped)
+	}
+	return s.settle(seq, Paused)
+}
+
+// run takes up what the user said: the recall actions come before the state,
+// their results after it.
+func (s *State) run(seq int64) []Derived {
+	switch {
+	case s.isRunning():
+		return nil
+	case s.agent == AwaitingConfirmation:
+		return append(s.decision(seq, UserConfirmed, ActionConfirmed), s.recalls(seq)...)
+	}
+	var out []Derived
+	if s.agent == Loading {
+		out = append(out, change(Running))
+	}
+	n := int64(len(s.unrecalled))
+	pairs := s.recalls(seq)
+	for i := range n {
+		out = append(out, pairs[2*i])
+	}
+	out = append(out, changed(Running))
+	for i := range n {
+		out = append(out, Derived{pairs[2*i+1].Recipe, n + 1})
+	}
+	return out
+}
+
+// recalls derives the pairs of the messages that were not taken up.
+func (s *State) recalls(seq int64) []Derived {
+	var out []Derived
+	for i, msg := range s.unrecalled {
+		action, result := s.recall(i == 0 && !s.recalled)
+		out = append(out, Derived{action, seq - msg}, Derived{result, 1})
+	}
+	return out
+}
+
+// wait is the late case: the calls were shown before it was known that they
+// wait. They come again, after the state.
+func (s *State) wait(seq int64) []Derived {
+	if s.agent == AwaitingConfirmation {
+		return nil
+	}
+	out := []Derived{changed(AwaitingConfirmation)}
+	for _, c := range s.open {
+		out = append(out, Derived{ActionAwaiting, seq - c.seq})
+	}
+	return out
+}
+
+// settle ends a run: what came too late for it is recalled first.
+func (s *State) settle(seq int64, state AgentState, before ...Derived) []Derived {
+	if state == s.agent && len(before) == 0 {
+		return nil
+	}
+	out := append(s.recalls(seq), before...)
+	return append(out, changed(state))
+}
+
+// take applies what was derived from an event, now or in an earlier life.
+func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Derived {
+	for _, d := range derived {
+		s.apply(p, seq, d)
+		s.NextID++
+	}
+	switch e := p.(type) {
+	case *conversation.ActionEvent:
+		s.finished = isFinish(e)
+	case *conversation.MessageEvent:
+		s.finished = s.finished && e.Source != conversation.SourceAgent
+	case *conversation.ObservationEvent:
+		s.answer(e.ActionID, e.ToolCallID)
+	case *conversation.AgentErrorEvent:
+		s.answer("", e.ToolCallID)
+	case *conversation.UserRejectObservation:
+		s.answer(e.ActionID, e.ToolCallID)
+	case *conversation.InterruptEvent:
+		s.interrupted = true
+	}
+	if _, ok := statusOf(p); ok {
+		s.interrupted = false
+	}
+	return derived
+}
+
+func (s *State) apply(p conversation.Payload, seq int64, d Derived) {
+	switch {
+	case d.Recipe == StateChanged:
+		s.agent = d.State()
+	case d.Recipe == Message:
+		if conversation.HeaderOf(p).Source == conversation.SourceUser {
+			s.unrecalled = append(s.unrecalled, seq)
+		}
+	case d.Recipe == RecallWorkspace || d.Recipe == RecallKnowledge:
+		s.recalled = true
+		s.unrecalled = slices.DeleteFunc(s.unrecalled, func(m int64) bool { return m == seq-d.Arg })
+	case d.IsAction():
+		s.show(p, seq-d.Arg, d.Recipe == ActionAwaiting)
+	}
+}
+
+// show records which legacy event shows a call.
+func (s *State) show(p conversation.Payload, seq int64, awaiting bool) {
+	for i := range s.open {
+		if s.open[i].seq == seq {
+			s.open[i].id, s.open[i].awaiting = s.NextID, awaiting
+			return
+		}
+	}
+	if e, ok := p.(*conversation.ActionEvent); ok {
+		s.open = append(s.open, call{seq: seq, id: s.NextID, eventID: e.ID, callID: e.ToolCallID,
+			finish: isFinish(e), awaiting: awaiting})
+	}
+}
+
+func (s *State) answer(eventID, callID string) {
+	if c := s.find(eventID, callID); c != nil {
+		seq := c.seq
+		s.open = slices.DeleteFunc(s.open, func(c call) bool { return c.seq == seq })
+	}
+}
+
+func isFinish(e *conversation.ActionEvent) bool { return kindOf(e.Action) == kindFinish }
+
+func kindOf(raw json.RawMessage) string {
+	var v struct {
+		Kind string `json:"kind"`
+	}
+	decode(raw, &v)
+	return v.Kind
+}
+
+// decode reads JSON of the log; false if it has another form than expected.
+func decode(raw json.RawMessage, v any) bool { return json.Unmarshal(raw, v) == nil }

@@ -1,0 +1,218 @@
+package v1
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"parley/internal/account"
+	"parley/internal/api/httpkit"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/store"
+)
+
+// startRequest is V1 §1.3. It is also the echo of the request in its task:
+// secrets mask themselves when encoded.
+type startRequest struct {
+	SandboxID             *string                     `json:"sandbox_id"`
+	ConversationID        *string                     `json:"conversation_id"`
+	InitialMessage        *initialMessage             `json:"initial_message"`
+	SystemMessageSuffix   *string                     `json:"system_message_suffix"`
+	Processors            []processor                 `json:"processors"`
+	LLMModel              *string                     `json:"llm_model"`
+	AgentProfileID        *string                     `json:"agent_profile_id"`
+	SelectedRepository    *string                     `json:"selected_repository"`
+	SelectedBranch        *string                     `json:"selected_branch"`
+	GitProvider           *string                     `json:"git_provider"`
+	SuggestedTask         *conversation.SuggestedTask `json:"suggested_task"`
+	Title                 *string                     `json:"title"`
+	Trigger               *string                     `json:"trigger"`
+	PRNumber              []int                       `json:"pr_number"`
+	ParentConversationID  *string                     `json:"parent_conversation_id"`
+	AgentType             *string                     `json:"agent_type"`
+	Public                *bool                       `json:"public"`
+	ObservabilityMetadata json.RawMessage             `json:"observability_metadata"`
+	ObservabilityTags     []string                    `json:"observability_tags"`
+	ObservabilitySpanName *string                     `json:"observability_span_name"`
+	Plugins               []json.RawMessage           `json:"plugins"`
+	Secrets               map[string]account.Secret   `json:"secrets"`
+	Workspace             *hostWorkspace              `json:"workspace,omitempty"`
+}
+
+type initialMessage struct {
+	Role    string         `json:"role"`
+	Content []content.Part `json:"content"`
+	Run     bool           `json:"run"`
+}
+
+type processor struct {
+	Kind string `json:"kind"`
+}
+
+type hostWorkspace struct {
+	HostDir string         `json:"host_dir"`
+	Proof   string         `json:"proof"`
+	Nonce   account.Secret `json:"nonce"`
+}
+
+// titleProcessor is always on: conversations get a title from their first
+// message whether or not a client asks for it.
+const titleProcessor = "SetTitleCallbackProcessor"
+
+// supported refuses what would change the conversation essentially and is not
+// built, instead of dropping it silently.
+func (s *startRequest) supported() error {
+	what := ""
+	switch {
+	case orEmpty(s.AgentProfileID) != "":
+		what = "Starting with an agent profile (agent_profile_id)"
+	case len(s.Plugins) > 0:
+		what = "Loading plugins (plugins)"
+	case orEmpty(s.AgentType) == "plan":
+		what = "The planning agent (agent_type \"plan\")"
+	}
+	for _, p := range s.Processors {
+		if p.Kind != titleProcessor {
+			what = fmt.Sprintf("The event processor %s (processors)", p.Kind)
+		}
+	}
+	if what != "" {
+		return fault.New(fault.Unsupported, "not_built", "%s is not built yet.", what).WithHint("Leave it out.")
+	}
+	if s.InitialMessage != nil && s.InitialMessage.Role != content.RoleUser {
+		return httpkit.BadField("a conversation starts with a message of the user", s.InitialMessage.Role,
+			"body", "initial_message", "role")
+	}
+	return nil
+}
+
+// request translates for the engine.
+func (s *startRequest) request(owner string) (engine.StartRequest, error) {
+	req := engine.StartRequest{
+		Owner: owner, Origin: conversation.OriginV1, SandboxID: orEmpty(s.SandboxID), Title: orEmpty(s.Title),
+		InitialMessage: s.parts(), Instructions: orEmpty(s.SystemMessageSuffix), LLMModel: orEmpty(s.LLMModel),
+		Repository: orEmpty(s.SelectedRepository), Branch: orEmpty(s.SelectedBranch),
+		GitProvider: orEmpty(s.GitProvider), Trigger: orEmpty(s.Trigger), PRNumbers: s.PRNumber,
+		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
+	}
+	if s.Workspace != nil {
+		req.HostDir = &engine.HostDir{Path: s.Workspace.HostDir, Proof: s.Workspace.Proof, Nonce: s.Workspace.Nonce.Reveal()}
+	}
+	var err error
+	if s.ConversationID != nil {
+		if req.ConversationID, err = conversation.ParseID(*s.ConversationID); err != nil {
+			return req, err
+		}
+	}
+	if s.ParentConversationID != nil {
+		req.ParentID, err = conversation.ParseID(*s.ParentConversationID)
+	}
+	return req, err
+}
+
+// parts is the first message: what a suggested task asks for, then the user's
+// own words.
+func (s *startRequest) parts() []content.Part {
+	var parts []content.Part
+	if s.SuggestedTask != nil {
+		parts = append(parts, content.Text(s.SuggestedTask.Prompt()))
+	}
+	if s.InitialMessage != nil {
+		parts = append(parts, s.InitialMessage.Content...)
+	}
+	return parts
+}
+
+func (s *startRequest) customSecrets() map[string]account.CustomSecret {
+	out := map[string]account.CustomSecret{}
+	for name, value := range s.Secrets {
+		if value.IsSet() {
+			out[name] = account.CustomSecret{Value: value}
+		}
+	}
+	return out
+}
+
+// echo renders the request for its task: ids in their output form and what is
+// inherited from the parent filled in.
+func (s startRequest) echo(req *engine.StartRequest, parent *engine.View) ([]byte, error) {
+	if req.ConversationID != "" {
+		dashed := req.ConversationID.Dashed()
+		s.ConversationID = &dashed
+	}
+	if parent != nil {
+		id := string(parent.ID)
+		s.ParentConversationID = &id
+		for _, m := range []struct {
+			to   **string
+			from string
+		}{{&s.SandboxID, parent.SandboxID}, {&s.SelectedRepository, parent.Repository}, {&s.SelectedBranch, parent.Branch},
+			{&s.GitProvider, parent.GitProvider}, {&s.LLMModel, parent.Options.LLM.Model}} {
+			if orEmpty(*m.to) == "" {
+				*m.to = orNull(m.from)
+			}
+		}
+	}
+	if s.PRNumber == nil {
+		s.PRNumber = []int{}
+	}
+	return json.Marshal(s)
+}
+
+func (h *handlers) begin(r *httpkit.Request) (*conversation.StartTask, error) {
+	var s startRequest
+	if err := r.Body(&s); err != nil {
+		return nil, err
+	}
+	if err := s.supported(); err != nil {
+		return nil, err
+	}
+	req, err := s.request(r.Principal.UserID)
+	if err != nil {
+		return nil, err
+	}
+	var parent *engine.View
+	if req.ParentID != "" {
+		if parent, err = h.Engine.View(r.Context(), req.Owner, req.ParentID); err != nil {
+			return nil, parentFault(err, req.ParentID)
+		}
+	}
+	if req.Echo, err = s.echo(&req, parent); err != nil {
+		return nil, fmt.Errorf("echo request: %w", err)
+	}
+	task, err := h.Engine.Start(r.Context(), req)
+	if fault.CodeOf(err) == store.CodeExists {
+		return h.again(r, &req, err)
+	}
+	return task, err
+}
+
+func parentFault(err error, id conversation.ID) error {
+	if fault.Is(err, fault.NotFound) {
+		return fault.New(fault.NotFound, "parent_not_found", "Parent conversation not found: %s", id)
+	}
+	return err
+}
+
+// again answers a repeated start of the same conversation with its task; another
+// request under the same id is the conflict it is.
+func (h *handlers) again(r *httpkit.Request, req *engine.StartRequest, conflict error) (*conversation.StartTask, error) {
+	task, err := h.Engine.LatestTask(r.Context(), req.ConversationID)
+	if err != nil || task.Owner != req.Owner || !bytes.Equal(task.Request, req.Echo) {
+		return nil, conflict
+	}
+	return task, nil
+}
+
+// start answers with the task before any sandbox work is done (V1 trap 1).
+func (h *handlers) start(w http.ResponseWriter, r *httpkit.Request) error {
+	task, err := h.begin(r)
+	if err != nil {
+		return err
+	}
+	return httpkit.JSON(w, http.StatusOK, renderTask(task, h.URLs.Base(r.Request)))
+}

@@ -1,0 +1,164 @@
+// Package v1 is the V1 application API (/api/v1/...): an encoder and decoder
+// over the engine and the fleet. openapi.yaml is its definition; what it cannot
+// say (which page a page id opens, what is null when) is in the handlers. It
+// keeps no state.
+package v1
+
+import (
+	"context"
+	_ "embed" // the document
+	"fmt"
+	"net/http"
+	"time"
+
+	"parley/internal/api/httpkit"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/store"
+	"parley/internal/stream"
+)
+
+//go:embed openapi.yaml
+var document []byte
+
+// maxBatch bounds how many things one request asks for by id.
+const maxBatch = 100
+
+// Engine is what the API needs of the application service.
+type Engine interface {
+	Start(ctx context.Context, req engine.StartRequest) (*conversation.StartTask, error)
+	Send(ctx context.Context, owner string, id conversation.ID, m engine.Message) error
+	Delete(ctx context.Context, owner string, id conversation.ID) error
+	Patch(ctx context.Context, owner string, id conversation.ID,
+		change func(*conversation.Conversation) error) (*engine.View, error)
+	View(ctx context.Context, owner string, id conversation.ID) (*engine.View, error)
+	Views(ctx context.Context, owner string, ids []conversation.ID) ([]*engine.View, error)
+	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
+	Count(ctx context.Context, q store.ConversationQuery) (int, error)
+	Task(ctx context.Context, owner string, ids []string) ([]*conversation.StartTask, error)
+	SearchTasks(ctx context.Context, q store.TaskQuery) (store.Page[*conversation.StartTask], error)
+	CountTasks(ctx context.Context, q store.TaskQuery) (int, error)
+	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
+	Log() store.Events
+	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
+}
+
+// Fleet is what the API needs of the sandboxes.
+type Fleet interface {
+	Start(ctx context.Context, req fleet.StartRequest) (*store.Sandbox, error)
+	Pause(ctx context.Context, owner, id string) error
+	Resume(ctx context.Context, owner, id string) error
+	Delete(ctx context.Context, owner, id string) error
+	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
+	Search(ctx context.Context, q store.SandboxQuery) (store.Page[*store.Sandbox], error)
+	Specs() []fleet.Spec
+}
+
+// Config makes the API.
+type Config struct {
+	Engine  Engine
+	Fleet   Fleet
+	URLs    *httpkit.URLs
+	Streams *httpkit.Streams
+	// FullState renders the whole state of a conversation for live streams, in the
+	// agent-server protocol's form.
+	FullState func(*engine.View) any
+	Heartbeat time.Duration // of event streams, 0 = 10 s
+	MaxBody   int64         // bytes, 0 = httpkit.DefaultMaxBody
+}
+
+type handlers struct{ Config }
+
+// New makes the API.
+func New(cfg Config) (*httpkit.API, error) {
+	h := &handlers{cfg}
+	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
+		Encode: httpkit.DetailErrors, Handlers: httpkit.Handlers{
+			"list_app_conversations":        h.listConversations,
+			"search_app_conversations":      h.searchConversations,
+			"count_app_conversations":       h.countConversations,
+			"get_app_conversation":          h.getConversation,
+			"update_app_conversation":       h.updateConversation,
+			"delete_app_conversation":       h.deleteConversation,
+			"send_message":                  h.sendMessage,
+			"start_app_conversation":        h.start,
+			"stream_app_conversation_start": h.streamStart,
+			"get_start_tasks":               h.getTasks,
+			"search_start_tasks":            h.searchTasks,
+			"count_start_tasks":             h.countTasks,
+			"get_sandboxes":                 h.getSandboxes,
+			"start_sandbox":                 h.startSandbox,
+			"search_sandboxes":              h.searchSandboxes,
+			"delete_sandbox":                h.deleteSandbox,
+			"pause_sandbox":                 h.pauseSandbox,
+			"resume_sandbox":                h.resumeSandbox,
+			"get_sandbox_specs":             h.getSpecs,
+			"search_sandbox_specs":          h.searchSpecs,
+			"get_events":                    h.getEvents,
+			"search_events":                 h.searchEvents,
+			"count_events":                  h.countEvents,
+			"stream_events":                 h.streamEvents,
+			"get_events_legacy":             h.getEvents,
+			"search_events_legacy":          h.searchEvents,
+			"count_events_legacy":           h.countEvents,
+		}})
+}
+
+// page is one page of any list.
+type page[T any] struct {
+	Items      []T     `json:"items"`
+	NextPageID *string `json:"next_page_id"`
+}
+
+func writePage[T any](w http.ResponseWriter, items []T, next string) error {
+	if items == nil {
+		items = []T{}
+	}
+	return httpkit.JSON(w, http.StatusOK, page[T]{items, orNull(next)})
+}
+
+type success struct {
+	Success bool `json:"success"`
+}
+
+func writeSuccess(w http.ResponseWriter) error {
+	return httpkit.JSON(w, http.StatusOK, success{true})
+}
+
+// orNull renders "" as null.
+func orNull[T ~string](s T) *string {
+	if s == "" {
+		return nil
+	}
+	text := string(s)
+	return &text
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// checkBatch refuses a request for more than maxBatch things.
+func checkBatch(ids []string) error {
+	if len(ids) > maxBatch {
+		return fault.New(fault.Invalid, "too_many_ids", "At most %d ids can be asked for at once, not %d.", maxBatch, len(ids))
+	}
+	return nil
+}
+
+// parseTime reads a filter that the document has checked already.
+func parseTime(text *string) (time.Time, error) {
+	if text == nil {
+		return time.Time{}, nil
+	}
+	t, _, err := httpkit.ParseTime(*text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("checked time: %w", err)
+	}
+	return t, nil
+}

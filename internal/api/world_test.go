@@ -1,0 +1,579 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"parley/internal/account"
+	"parley/internal/api/agentserver"
+	"parley/internal/api/httpkit"
+	"parley/internal/api/httpkit/httpkittest"
+	"parley/internal/api/ops"
+	v1 "parley/internal/api/v1"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/llm"
+	"parley/internal/sandbox"
+	"parley/internal/sandboxd"
+	"parley/internal/store"
+	"parley/internal/store/sqlstore"
+	"parley/internal/stream"
+	"parley/internal/tool"
+	"parley/internal/vault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	userKey   = "key-of-the-first-user-0123456789"
+	otherKey  = "key-of-the-other-user-0123456789"
+	otherUser = "user-2"
+)
+
+// bench runs the real daemon in this process, over a real unix socket, without
+// isolation: what a sandbox holds is not what is tested here.
+type bench struct {
+	dir   string
+	mu    sync.Mutex
+	boxes map[string]*box
+}
+
+type box struct {
+	b     *bench
+	id    string
+	kill  context.CancelFunc
+	ended chan struct{}
+}
+
+func (b *bench) Name() string       { return "bench" }
+func (b *bench) Caps() sandbox.Caps { return sandbox.Caps{Pause: true} }
+func (b *bench) Close() error       { return nil }
+
+func (b *bench) List(context.Context) ([]sandbox.Handle, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []sandbox.Handle
+	for id := range b.boxes {
+		all = append(all, sandbox.Handle{Backend: "bench", ID: id})
+	}
+	return all, nil
+}
+
+func (b *bench) Create(_ context.Context, spec sandbox.Spec) (sandbox.Box, error) {
+	home := filepath.Join(b.dir, spec.ID)
+	if err := os.MkdirAll(filepath.Join(home, "w"), 0o700); err != nil {
+		return nil, err
+	}
+	lis, err := net.Listen("unix", filepath.Join(home, "s"))
+	if err != nil {
+		return nil, err
+	}
+	ctx, kill := context.WithCancel(context.Background())
+	x := &box{b: b, id: spec.ID, kill: kill, ended: make(chan struct{})}
+	go func() {
+		defer close(x.ended)
+		_ = sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: x.WorkingDir(),
+			Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": home}})
+	}()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.boxes[spec.ID] = x
+	return x, nil
+}
+
+func (b *bench) find(id string) *box {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.boxes[id]
+}
+
+func (b *bench) Adopt(_ context.Context, h sandbox.Handle) (sandbox.Box, error) {
+	if x := b.find(h.ID); x != nil {
+		return x, nil
+	}
+	return nil, fault.New(fault.NotFound, "no_box", "There is no such box.")
+}
+
+func (b *bench) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, error) {
+	return b.Adopt(ctx, h)
+}
+
+func (b *bench) Destroy(_ context.Context, h sandbox.Handle) error {
+	if x := b.find(h.ID); x != nil {
+		x.kill()
+		<-x.ended
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.boxes, h.ID)
+	return os.RemoveAll(filepath.Join(b.dir, h.ID))
+}
+
+func (x *box) Handle() sandbox.Handle       { return sandbox.Handle{Backend: "bench", ID: x.id} }
+func (x *box) WorkingDir() string           { return filepath.Join(x.b.dir, x.id, "w") }
+func (x *box) Done() <-chan struct{}        { return x.ended }
+func (x *box) Pause(context.Context) error  { return nil }
+func (x *box) Resume(context.Context) error { return nil }
+func (x *box) Dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", filepath.Join(x.b.dir, x.id, "s"))
+}
+
+// script answers model calls in order, then with "done".
+type script struct {
+	mu    sync.Mutex
+	steps []step
+	calls int
+}
+
+type step func(ctx context.Context, req *llm.Request) (*llm.Response, error)
+
+func (s *script) Info() llm.Info { return llm.Info{Model: "test/model"} }
+
+func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	if len(req.Tools) == 0 { // a title
+		return say("A title")(ctx, req)
+	}
+	s.mu.Lock()
+	now := say("done")
+	if s.calls < len(s.steps) {
+		now = s.steps[s.calls]
+	}
+	s.calls++
+	s.mu.Unlock()
+	return now(ctx, req)
+}
+
+func say(text string) step {
+	return func(context.Context, *llm.Request) (*llm.Response, error) {
+		cost := 0.25
+		return &llm.Response{ID: "r-" + text, Message: content.Message{Role: content.RoleAssistant,
+			Parts: []content.Part{content.Text(text)}},
+			Usage: conversation.Usage{Model: "test/model", PromptTokens: 10, CompletionTokens: 5}, Cost: &cost}, nil
+	}
+}
+
+// streams answers in pieces, with proceed awaited before the end.
+func streams(proceed <-chan struct{}, pieces ...string) step {
+	return func(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+		for _, p := range pieces {
+			if req.OnDelta != nil {
+				req.OnDelta(llm.Delta{Text: p})
+			}
+		}
+		select {
+		case <-proceed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		return say(strings.Join(pieces, ""))(ctx, req)
+	}
+}
+
+func callTool(name, arguments string) step {
+	return func(context.Context, *llm.Request) (*llm.Response, error) {
+		return &llm.Response{ID: "r-call", Message: content.Message{Role: content.RoleAssistant, ToolCalls: []content.ToolCall{
+			{ID: "call_1", Name: name, Arguments: arguments}}}, Usage: conversation.Usage{Model: "test/model"}}, nil
+	}
+}
+
+func shTool() tool.Tool {
+	type in struct {
+		Command string `json:"command"`
+	}
+	return tool.New(tool.Spec{Name: "sh", Description: "runs", Kind: "ShTool", ActionKind: "ShAction", ObservationKind: "ShObservation"},
+		func(ctx context.Context, env *tool.Env, in in) (tool.Result, error) {
+			res, err := env.Hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/sh", "-c", in.Command}, Dir: env.WorkingDir})
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return tool.TextObservation("ShObservation", string(res.Stdout)).Result()
+		})
+}
+
+// world is a server with everything real but the model, and a client that holds
+// every answer against the OpenAPI document.
+type world struct {
+	testing.TB
+	store   store.Store
+	fleet   *fleet.Fleet
+	engine  *engine.Engine
+	hub     *stream.Hub
+	model   *script
+	streams *httpkit.Streams
+	server  *httptest.Server
+	checker *httpkittest.Checker
+	log     *syncBuffer
+	ready   error
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+type option func(*config)
+
+type config struct {
+	guard httpkit.GuardConfig
+	agent agentserver.Config
+	v1    v1.Config
+	limit int // of subscribers
+}
+
+func newWorld(t testing.TB, steps ...step) *world { return newWorldWith(t, nil, steps...) }
+
+func newWorldWith(t testing.TB, change option, steps ...step) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "api-") // short: unix sockets live below it
+	check(t, err)
+	v, err := vault.Open(dir)
+	check(t, err)
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "parley.db"), Sealer: v})
+	check(t, err)
+	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{}}
+	b := &bench{dir: dir, boxes: map[string]*box{}}
+	w.users()
+	w.wire(b, change)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		err := w.streams.Drain(ctx)
+		w.server.Client().CloseIdleConnections()
+		w.server.Close()
+		err = errors.Join(err, w.engine.Close(ctx), w.fleet.Close())
+		handles, _ := b.List(ctx)
+		for _, h := range handles {
+			err = errors.Join(err, b.Destroy(ctx, h))
+		}
+		err = errors.Join(err, db.Close(), os.RemoveAll(dir))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) users() {
+	model := "test/model"
+	for id, key := range map[string]string{account.FirstUserID: userKey, otherUser: otherKey} {
+		a := w.store.Accounts()
+		check(w.TB, a.PutUser(w.Context(), account.User{ID: id}))
+		check(w.TB, a.SetKeys(w.Context(), id, "test", []account.KeyHash{account.HashKey(key)}))
+		check(w.TB, a.UpdateSettings(w.Context(), id, func(*account.Settings) (*account.Settings, error) {
+			return &account.Settings{LLMModel: &model, LLMAPIKey: account.NewSecret("sk-llm-key-of-the-user")}, nil
+		}))
+	}
+}
+
+func (w *world) wire(b *bench, change option) {
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: b, Logger: quiet,
+		Busy:     func(id string) bool { return w.engine.Busy(id) },
+		OnChange: func(id string) { w.engine.SandboxChanged(id) }})
+	tools, err := tool.NewSet(shTool())
+	check(w.TB, err)
+	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
+		Models:    func(account.LLM, func(context.Context, llm.Retry)) (llm.Model, error) { return w.model, nil },
+		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
+		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: quiet})
+	metrics := httpkit.NewMetrics(w.engine.Live)
+	auth := &httpkit.Authenticator{Users: w.store.Accounts(), Sandbox: w.fleet.BySessionKey}
+	urls := &httpkit.URLs{}
+	c := &config{guard: httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}}
+	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Auth: auth, Log: log,
+		Ready: func(context.Context) error { return w.ready }}
+	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, URLs: urls, FullState: agentserver.FullState}
+	if change != nil {
+		change(c)
+	}
+	w.streams = httpkit.NewStreams(c.limit, metrics)
+	c.agent.Streams, c.v1.Streams = w.streams, w.streams
+	w.mount(c, metrics, urls)
+}
+
+func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
+	about := ops.NewAbout(ops.AboutConfig{Version: "0.1.0", Tools: []string{"terminal"}})
+	c.agent.ServerInfo = about.ServerInfo
+	agent, err := agentserver.New(c.agent)
+	check(w.TB, err)
+	one, err := v1.New(c.v1)
+	check(w.TB, err)
+	operations, err := ops.New(ops.Config{Version: "0.1.0", Ready: c.agent.Ready, ServerInfo: about.ServerInfo,
+		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{one.Part(), agent.Part()}})
+	check(w.TB, err)
+	mux, err := httpkit.NewMux(one, operations)
+	check(w.TB, err)
+	w.server = httptest.NewServer(httpkit.NewGuard(c.guard).Wrap(agent.Handler(mux)))
+	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), agent.Part(), operations.Part())
+	check(w.TB, err)
+	w.checker, err = httpkittest.New(merged)
+	check(w.TB, err)
+}
+
+// answer is an answer of the server.
+type answer struct {
+	testing.TB
+	status int
+	header http.Header
+	body   []byte
+}
+
+// as calls the server with a key ("" = none); body is nil, a string that is sent
+// as it is, or a value that is sent as JSON.
+func (w *world) as(key, method, path string, body any) *answer {
+	w.Helper()
+	header := http.Header{}
+	if key != "" {
+		header.Set("X-Session-API-Key", key)
+	}
+	return w.do(method, path, header, body)
+}
+
+func (w *world) do(method, path string, header http.Header, body any) *answer {
+	w.Helper()
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		check(w.TB, err)
+		reader = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(w.Context(), method, w.server.URL+path, reader)
+	check(w.TB, err)
+	if reader != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for k, v := range header {
+		req.Header[k] = v
+		if k == "Host" {
+			req.Host = v[0]
+		}
+	}
+	resp, err := w.server.Client().Do(req)
+	check(w.TB, err)
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	check(w.TB, err)
+	if documented := resp.StatusCode != http.StatusMisdirectedRequest && resp.StatusCode != http.StatusForbidden &&
+		method != http.MethodOptions && method != http.MethodHead; documented {
+		if err := w.checker.Check(method, documentedPath(req.URL.EscapedPath()), resp.StatusCode, resp.Header, raw); err != nil {
+			w.Errorf("the answer is not as documented: %v", err)
+		}
+	}
+	return &answer{w.TB, resp.StatusCode, resp.Header, raw}
+}
+
+// documentedPath finds the documented spelling of the agent protocol's paths at
+// the root.
+func documentedPath(path string) string {
+	if strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") {
+		return "/agent/x" + path
+	}
+	if strings.Count(path, "/") == 2 && strings.HasPrefix(path, "/agent/") {
+		return path + "/"
+	}
+	return path
+}
+
+// call calls with the first user's key and expects a status.
+func (w *world) call(want int, method, path string, body any) *answer {
+	w.Helper()
+	return w.as(userKey, method, path, body).is(want)
+}
+
+func (a *answer) is(want int) *answer {
+	a.Helper()
+	if a.status != want {
+		a.Fatalf("status %d, want %d: %s", a.status, want, a.body)
+	}
+	return a
+}
+
+// value decodes the body.
+func (a *answer) value() any {
+	a.Helper()
+	var v any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		a.Fatalf("%v: %s", err, a.body)
+	}
+	return v
+}
+
+// at walks into the body: strings are members, ints are indexes.
+func (a *answer) at(path ...any) any {
+	a.Helper()
+	return walk(a.TB, a.value(), path...)
+}
+
+func (a *answer) text(path ...any) string {
+	a.Helper()
+	s, ok := a.at(path...).(string)
+	if !ok {
+		a.Fatalf("%v is no text in %s", path, a.body)
+	}
+	return s
+}
+
+func (a *answer) list(path ...any) []any {
+	a.Helper()
+	l, ok := a.at(path...).([]any)
+	if !ok {
+		a.Fatalf("%v is no list in %s", path, a.body)
+	}
+	return l
+}
+
+func walk(t testing.TB, v any, path ...any) any {
+	t.Helper()
+	for i, p := range path {
+		switch step := p.(type) {
+		case string:
+			m, ok := v.(map[string]any)
+			if !ok {
+				t.Fatalf("%v is no object: %v", path[:i], v)
+			}
+			if v, ok = m[step]; !ok {
+				t.Fatalf("no %v in %v", path[:i+1], m)
+			}
+		case int:
+			l, ok := v.([]any)
+			if !ok || step >= len(l) {
+				t.Fatalf("no %v in %v", path[:i+1], v)
+			}
+			v = l[step]
+		}
+	}
+	return v
+}
+
+func (w *world) eventually(what string, ok func() bool) {
+	w.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// message is a start request with a first message.
+func message(text string) map[string]any {
+	return map[string]any{"initial_message": map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}}}
+}
+
+// begin starts a conversation over the API, waits until it is READY and returns
+// its id and its record.
+func (w *world) begin(body any) (string, *answer) {
+	w.Helper()
+	task := w.call(200, "POST", "/api/v1/app-conversations", body).text("id")
+	var id string
+	w.eventually("READY", func() bool {
+		a := w.call(200, "GET", "/api/v1/app-conversations/start-tasks?ids="+task, nil)
+		if a.text(0, "status") == "ERROR" {
+			w.Fatalf("start failed: %s", a.body)
+		}
+		if a.text(0, "status") != "READY" {
+			if a.at(0, "app_conversation_id") != nil {
+				w.Fatalf("the conversation id shows before READY: %s", a.body)
+			}
+			return false
+		}
+		id = a.text(0, "app_conversation_id")
+		return true
+	})
+	return id, w.call(200, "GET", "/api/v1/app-conversations/"+id, nil)
+}
+
+// waitFor waits for an execution status.
+func (w *world) waitFor(id string, want conversation.Status) {
+	w.Helper()
+	w.eventually("status "+string(want), func() bool {
+		v, err := w.engine.View(w.Context(), account.FirstUserID, conversation.ID(id))
+		check(w.TB, err)
+		return v.Summary.Status == want
+	})
+}
+
+// events returns the log.
+func (w *world) events(id string) []conversation.Event {
+	w.Helper()
+	events, err := w.engine.Log().Read(w.Context(), conversation.ID(id), -1, 1000)
+	check(w.TB, err)
+	return events
+}
+
+// mustParse parses a URL.
+func mustParse(t testing.TB, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	check(t, err)
+	return u
+}
+
+// inject appends an event to a conversation that nobody holds.
+func (w *world) inject(id, raw string) {
+	w.Helper()
+	ctx, now := w.Context(), time.Now().UTC()
+	cid := conversation.ID(id)
+	var generation int64
+	w.eventually("the lease", func() bool {
+		var err error
+		generation, err = w.store.Leases().Acquire(ctx, cid, "me", now, time.Minute)
+		return err == nil
+	})
+	conv, err := w.store.Conversations().Get(ctx, "", cid)
+	check(w.TB, err)
+	var e conversation.Event
+	check(w.TB, json.Unmarshal([]byte(raw), &struct {
+		ID, Kind, Source, Timestamp *string
+	}{&e.ID, &e.Kind, &e.Source, &e.Timestamp}))
+	e.Raw = json.RawMessage(raw)
+	summary := conv.Summary
+	summary.Head++
+	check(w.TB, w.store.Events().Append(ctx, store.Append{Conversation: cid, ExpectHead: conv.Summary.Head,
+		Generation: generation, Events: []conversation.Event{e}, Summary: summary, Now: now}))
+}
