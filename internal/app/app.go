@@ -1,0 +1,196 @@
+// Package app wires the program: it is the only importer of implementations, and
+// it knows the order in which things start and stop.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"parley/internal/config"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/fleet"
+	"parley/internal/llm/scripted"
+	"parley/internal/sandbox"
+	"parley/internal/store/sqlstore"
+	"parley/internal/stream"
+	"parley/internal/tool"
+	"parley/internal/tool/basic"
+	"parley/internal/tool/fileeditor"
+	"parley/internal/tool/terminal"
+	"parley/internal/vault"
+)
+
+// How long the parts of a stop may take; in all it stays below the 10 s that a
+// service manager may grant.
+const (
+	drainTime = 2 * time.Second
+	parkTime  = 5 * time.Second
+)
+
+// Version of the program.
+type Version struct {
+	Number string // semantic version
+	Commit string // "" = unknown
+}
+
+// App is a running server.
+type App struct {
+	cfg     config.Config
+	log     *slog.Logger
+	version Version
+	started time.Time
+	store   *sqlstore.Store
+	backend sandbox.Backend
+	fleet   *fleet.Fleet
+	engine  *engine.Engine
+	hub     *stream.Hub
+	models  *models
+	tools   *tool.Set
+	web     *web
+	lis     net.Listener
+	ready   atomic.Bool // recovery was started, requests may come
+}
+
+// Serve runs the server until ctx ends, then stops it in order. out gets the URL
+// to open, with the key in its fragment, which is never sent to a server.
+func Serve(ctx context.Context, cfg config.Config, version Version, out io.Writer, log *slog.Logger) error {
+	a := &App{cfg: cfg, log: log, version: version, started: time.Now()}
+	if err := a.open(ctx); err != nil {
+		return errors.Join(err, a.close())
+	}
+	if err := a.announce(out); err != nil {
+		return errors.Join(err, a.close())
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- a.web.server.Serve(a.lis) }()
+	a.ready.Store(true)
+	var err error
+	select {
+	case <-ctx.Done():
+		log.Info("stopping", "cause", context.Cause(ctx))
+	case err = <-failed:
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+	}
+	return errors.Join(err, a.close())
+}
+
+// open starts everything in order: store, fleet, engine, HTTP.
+func (a *App) open(ctx context.Context) error {
+	if err := os.MkdirAll(a.cfg.Data, 0o700); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "data_directory", "The data directory %s cannot be made: %v.", a.cfg.Data, err)
+	}
+	keys, err := vault.Open(a.cfg.Data)
+	if err != nil {
+		return err
+	}
+	a.store, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(a.cfg.Data, "parley.db"), Sealer: keys, Logger: a.log})
+	if err != nil {
+		return err
+	}
+	if err := a.ensureUser(ctx); err != nil {
+		return err
+	}
+	if a.lis, err = net.Listen("tcp", a.cfg.Listen); err != nil {
+		return fault.Wrap(err, fault.Unavailable, "listen", "Cannot listen on %s: %v.", a.cfg.Listen, err).
+			WithHint("Stop what uses the address, or choose another with --listen.")
+	}
+	if a.backend, err = openBackend(a.cfg, a.log); err != nil {
+		return err
+	}
+	a.wire(keys)
+	if a.web, err = newWeb(a); err != nil {
+		return err
+	}
+	return errors.Join(a.fleet.Recover(ctx), a.engine.Recover(ctx))
+}
+
+// wire connects fleet and engine, each of which hears of the other.
+func (a *App) wire(keys *vault.Vault) {
+	a.hub = stream.NewHub()
+	a.models = newModels(a.cfg)
+	a.tools = tools(keys)
+	a.fleet = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backend: a.backend, Limits: a.cfg.Limits(),
+		Network: a.cfg.SandboxNetwork, MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
+		Busy:     func(id string) bool { return a.engine.Busy(id) },
+		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
+	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools,
+		Models:    a.models.get,
+		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
+		Holder:    "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
+		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Logger: a.log})
+}
+
+// tools is what agents can do.
+func tools(keys *vault.Vault) *tool.Set {
+	set, err := tool.NewSet(terminal.New(terminal.Config{Secret: keys.Derive("terminal markers")}),
+		fileeditor.New(), basic.Finish(), basic.Think())
+	if err != nil { // names are fixed
+		panic(err)
+	}
+	return set
+}
+
+// announce prints where the server is.
+func (a *App) announce(out io.Writer) error {
+	base := a.cfg.PublicURL
+	if base == "" {
+		base = "http://" + a.lis.Addr().String()
+	}
+	key, err := a.keyToShow()
+	if err != nil {
+		return err
+	}
+	note := ""
+	if a.cfg.Demo {
+		note = "\nDemo: without an LLM in the settings, the built-in scripted model answers. It is not an AI."
+	}
+	if !a.backend.Caps().Isolated {
+		note += "\nWarning: --sandbox process does not isolate anything. Agents can do what this user can do."
+	}
+	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backend.Name(),
+		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
+	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", base, key, note)
+	return err
+}
+
+// close stops in reverse order: accept no more, drain streams, park runs, leave
+// the sandboxes running, close the store.
+func (a *App) close() error {
+	a.ready.Store(false)
+	var errs []error
+	if a.web != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		errs = append(errs, a.web.stop(ctx))
+		cancel()
+	}
+	if a.engine != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), parkTime)
+		errs = append(errs, a.engine.Close(ctx))
+		cancel()
+	}
+	switch {
+	case a.fleet != nil:
+		errs = append(errs, a.fleet.Close())
+	case a.backend != nil:
+		errs = append(errs, a.backend.Close())
+	}
+	if a.lis != nil && a.web == nil {
+		errs = append(errs, a.lis.Close())
+	}
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"parley/internal/config"
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
+	"parley/internal/sandbox/local"
+	"parley/internal/sandbox/process"
+	"parley/internal/sandbox/usernet"
+	"parley/internal/sandboxd"
+)
+
+// InitCommand is the hidden command that becomes a sandbox's first process.
+const InitCommand = "sandbox-init"
+
+// openBackend makes the configured backend. Running without isolation is never
+// chosen by itself.
+func openBackend(cfg config.Config, log *slog.Logger) (sandbox.Backend, error) {
+	switch cfg.Sandbox {
+	case config.SandboxProcess:
+		return process.New(process.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand, process.Name},
+			Env: config.Environ(), Logger: log})
+	case config.SandboxDocker:
+		return nil, fault.New(fault.Unsupported, "docker_backend", "The docker sandbox backend is not built yet.").
+			WithHint("Use --sandbox local.")
+	}
+	opt := localOptions(cfg)
+	opt.Network, opt.Logger = network(cfg, log), log
+	b, err := local.New(opt)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "no_isolation", "Sandboxes cannot be isolated on this machine: %s", fault.PublicText(err)).
+			WithHint("`parley doctor` says what is missing. --sandbox process runs without any isolation, if you accept that.")
+	}
+	return b, nil
+}
+
+func localOptions(cfg config.Config) local.Options {
+	return local.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand},
+		Path: config.SearchPath(), Hidden: []string{cfg.Data}}
+}
+
+// Probe says what local sandboxes hold on this machine.
+func Probe(ctx context.Context, cfg config.Config) []sandbox.Guarantee {
+	return local.Probe(ctx, localOptions(cfg))
+}
+
+// network connects sandboxes to the outside through a stack in this process.
+func network(cfg config.Config, log *slog.Logger) func(context.Context, int, string) (io.Closer, error) {
+	if cfg.SandboxNetwork != sandbox.NetworkOutbound {
+		return nil
+	}
+	return func(_ context.Context, tun int, id string) (io.Closer, error) {
+		defer func() { _ = unix.Close(tun) }() // the stack works on a duplicate
+		return usernet.Start(tun, usernet.Config{Logger: log.With("sandbox", id)})
+	}
+}
+
+// SandboxInit is the life of a sandbox's first process; it never returns.
+func SandboxInit(args []string) {
+	serve := func(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
+		return sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: in.WorkingDir, Env: in.Env, PID1: true})
+	}
+	if len(args) > 0 && args[0] == process.Name {
+		process.Init(args[1:], serve)
+	}
+	local.Init(args, serve)
+}

@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"parley/internal/api/agentserver"
+	"parley/internal/api/httpkit"
+	"parley/internal/api/ops"
+	v0 "parley/internal/api/v0"
+	v1 "parley/internal/api/v1"
+	"parley/internal/fault"
+	"parley/internal/llm/catalog"
+)
+
+// web is the HTTP side of the server.
+type web struct {
+	server  *http.Server
+	streams *httpkit.Streams
+}
+
+// newWeb puts the APIs behind one handler.
+func newWeb(a *App) (*web, error) {
+	urls := &httpkit.URLs{}
+	if a.cfg.PublicURL != "" {
+		public, err := url.Parse(a.cfg.PublicURL)
+		if err != nil {
+			return nil, fault.Wrap(err, fault.Invalid, "public_url", "The public URL is not valid.")
+		}
+		urls.Public = public
+	}
+	metrics := httpkit.NewMetrics(a.engine.Live)
+	streams := httpkit.NewStreams(0, metrics)
+	auth := &httpkit.Authenticator{Users: a.store.Accounts(), Sandbox: a.fleet.BySessionKey}
+	handler, err := a.handler(urls, metrics, streams, auth)
+	if err != nil {
+		return nil, err
+	}
+	guard := httpkit.NewGuard(httpkit.GuardConfig{Log: a.log, Metrics: metrics, URLs: urls, Auth: auth,
+		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins})
+	return &web{streams: streams, server: &http.Server{Handler: guard.Wrap(handler),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}}, nil
+}
+
+func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
+	about := ops.NewAbout(ops.AboutConfig{Version: a.version.Number, Commit: a.version.Commit, Tools: a.tools.Names(), Demo: a.cfg.Demo})
+	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Auth: auth, Streams: streams,
+		Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, MaxBody: a.cfg.MaxBodyBytes})
+	if err != nil {
+		return nil, err
+	}
+	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, URLs: urls, Streams: streams,
+		FullState: agentserver.FullState, MaxBody: a.cfg.MaxBodyBytes})
+	if err != nil {
+		return nil, err
+	}
+	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
+		Projections: a.store.Projections(), URLs: urls, Models: catalog.Default().Names()})
+	if err != nil {
+		return nil, err
+	}
+	operations, err := ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
+		Parts: []httpkit.Part{zero.Part(), one.Part(), agent.Part()}, Version: a.version.Number, Demo: a.cfg.Demo})
+	if err != nil {
+		return nil, err
+	}
+	mux, err := httpkit.NewMux(zero, one, operations)
+	if err != nil {
+		return nil, err
+	}
+	return agent.Handler(mux), nil
+}
+
+// checkReady says why the server cannot take work, nil if it can.
+func (a *App) checkReady(ctx context.Context) error {
+	if a.web.streams.Draining() {
+		return fault.New(fault.Unavailable, ops.CodeDraining, "The server is stopping.")
+	}
+	if !a.ready.Load() {
+		return fault.New(fault.Unavailable, ops.CodeInitializing, "The server is starting.")
+	}
+	return a.store.Ping(ctx)
+}
+
+// stop accepts no more requests, ends streams in a way that clients can resume,
+// and waits for the rest until ctx ends.
+func (w *web) stop(ctx context.Context) error {
+	err := w.streams.Drain(ctx)
+	if e := w.server.Shutdown(ctx); e != nil && !errors.Is(e, context.DeadlineExceeded) {
+		err = errors.Join(err, e)
+	}
+	_ = w.server.Close() // what did not end in time
+	return err
+}

@@ -1,0 +1,80 @@
+// Package config holds the one configuration of a Parley process and says where
+// each value came from: defaults, then a file, then PARLEY_* variables, then
+// flags. It is the only package that reads the process environment.
+//
+// It promises that a loaded Config is valid and that a key nobody knows is an
+// error. It does not check what only the machine can tell (is the port free, is
+// the disk full): that is for those who use the values.
+package config
+
+import (
+	"log/slog"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/sandbox"
+)
+
+// Values of Config.Sandbox.
+const (
+	SandboxAuto    = "auto"
+	SandboxLocal   = "local"
+	SandboxProcess = "process"
+	SandboxDocker  = "docker"
+)
+
+// Values of Config.LogFormat.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// Values of Config.HostDirectories.
+const (
+	HostDirsProof = "proof"
+	HostDirsOff   = "off"
+)
+
+// Config is the effective configuration. docs/configuration.md is generated
+// from its key table and says what each value does.
+type Config struct {
+	Listen    string // host:port
+	Data      string // absolute path
+	PublicURL string // without a trailing slash; "" = built from each request
+	Demo      bool
+
+	SessionAPIKey   account.Secret // unset = made at the first start
+	CORSOrigins     []string       // scheme://host[:port], or "*"
+	AllowedHosts    []string       // host names without port, lower case, or "*"
+	HostDirectories string
+	MaxBodyBytes    int64 // > 0
+
+	LogLevel  slog.Level
+	LogFormat string
+
+	Sandbox          string
+	SandboxMemory    int64  // bytes, > 0
+	SandboxProcesses int64  // > 0
+	SandboxOpenFiles uint64 // > 0
+	SandboxNetwork   sandbox.Network
+	MaxSandboxes     int           // running at a time, > 0
+	IdleTimeout      time.Duration // 0 = never
+
+	LLMMaxAttempts int // >= 1
+	LLMRetryMin    time.Duration
+	LLMRetryMax    time.Duration // >= LLMRetryMin
+	LLMTimeout     time.Duration // > 0
+
+	Client Client
+}
+
+// Client is what the commands that talk to a server need.
+type Client struct {
+	Server string         // base URL without a trailing slash; "" = the server Listen describes
+	APIKey account.Secret // unset = SessionAPIKey or the data directory's key file
+}
+
+// Limits returns the sandbox limits.
+func (c *Config) Limits() sandbox.Limits {
+	return sandbox.Limits{MemoryBytes: c.SandboxMemory, Processes: c.SandboxProcesses, OpenFiles: c.SandboxOpenFiles}
+}

@@ -1,0 +1,199 @@
+package config
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"parley/internal/sandbox"
+)
+
+// Scope says which commands have a key as a flag.
+type Scope uint8
+
+// The scopes.
+const (
+	ServerScope Scope = 1 << iota // parley serve
+	ClientScope
+)
+
+// group is a chapter of the reference.
+type group string
+
+const (
+	groupServer  group = "Server"
+	groupAccess  group = "Access"
+	groupLog     group = "Log"
+	groupSandbox group = "Sandbox"
+	groupModel   group = "Model"
+	groupClient  group = "Client commands"
+)
+
+// key describes one member of a Config.
+type key struct {
+	name       string // in the file; PARLEY_<NAME> in the environment
+	group      group
+	scope      Scope
+	help       string
+	flag       string   // "" = no flag
+	alsoEnv    []string // further variables; the first one wins over them
+	defaultDoc string   // for the reference, where the default depends on the machine
+	secret     bool
+	list       bool
+	value      value
+}
+
+// env returns the key's variables, the strongest first.
+func (k key) env() []string {
+	return append([]string{"PARLEY_" + strings.ToUpper(k.name)}, k.alsoEnv...)
+}
+
+// defaults returns a Config before any source was read. Data has no default
+// here: it depends on who runs the process.
+func defaults() Config {
+	return Config{
+		Listen:           "127.0.0.1:3000",
+		HostDirectories:  HostDirsProof,
+		MaxBodyBytes:     16 << 20,
+		LogLevel:         slog.LevelInfo,
+		LogFormat:        LogText,
+		Sandbox:          SandboxAuto,
+		SandboxMemory:    4 << 30,
+		SandboxProcesses: 2048,
+		SandboxOpenFiles: 65536,
+		SandboxNetwork:   sandbox.NetworkOutbound,
+		MaxSandboxes:     20,
+		IdleTimeout:      20 * time.Minute,
+		LLMMaxAttempts:   5,
+		LLMRetryMin:      8 * time.Second,
+		LLMRetryMax:      64 * time.Second,
+		LLMTimeout:       5 * time.Minute,
+	}
+}
+
+// keys binds the table of all keys to c. A test holds it complete.
+func (c *Config) keys() []key {
+	keys := append(c.serverKeys(), c.accessKeys()...)
+	keys = append(keys, c.logKeys()...)
+	keys = append(keys, c.sandboxKeys()...)
+	keys = append(keys, c.modelKeys()...)
+	keys = append(keys, c.clientKeys()...)
+	for i := range keys {
+		_, keys[i].list = keys[i].value.(listValue)
+		if !keys[i].secret && keys[i].flag == "" {
+			keys[i].flag = strings.ReplaceAll(keys[i].name, "_", "-")
+		}
+	}
+	return keys
+}
+
+func (c *Config) serverKeys() []key {
+	return []key{
+		{name: "listen", group: groupServer, scope: ServerScope,
+			help:  "Address and port to listen on. Port 0 takes a free one.",
+			value: textValue{&c.Listen, "host:port", listenRule}},
+		{name: "data", group: groupServer, scope: ServerScope | ClientScope,
+			help:       "Directory of everything the server keeps: database, sandboxes, its key files. Made with mode 0700.",
+			defaultDoc: "`$XDG_DATA_HOME/parley` or `~/.local/share/parley`; for root `/var/lib/parley`",
+			value:      textValue{&c.Data, "path", pathRule}},
+		{name: "public_url", group: groupServer, scope: ServerScope,
+			help:       "URL under which users reach the server, with its path prefix if it has one. Every URL the server hands out starts with it.",
+			defaultDoc: "built from each request",
+			value:      textValue{&c.PublicURL, "http(s) URL", baseURLRule}},
+		{name: "demo", group: groupServer, scope: ServerScope,
+			help:  "Answer with the built-in scripted model where no LLM is configured. It needs no key and drives real tools in a real sandbox.",
+			value: boolValue{&c.Demo}},
+	}
+}
+
+func (c *Config) accessKeys() []key {
+	return []key{
+		{name: "session_api_key", group: groupAccess, scope: ServerScope, secret: true, alsoEnv: []string{"SESSION_API_KEY"},
+			help:       "API key of the first user, at least 8 characters. Without it the first start makes one and keeps it in `session-key` in the data directory. It has no flag: other users of a machine can read command lines.",
+			defaultDoc: "made at the first start",
+			value:      secretValue{&c.SessionAPIKey, 8}},
+		{name: "cors_origins", group: groupAccess, scope: ServerScope,
+			help:  "Origins whose pages may call the API from a browser, besides the server's own.",
+			value: listValue{&c.CORSOrigins, "list of origins", originRule}},
+		{name: "allowed_hosts", group: groupAccess, scope: ServerScope,
+			help:  "Host names that requests may name, besides loopback, the listen address and the host of public_url. `*` allows all.",
+			value: listValue{&c.AllowedHosts, "list of host names", hostRule}},
+		{name: "host_directories", group: groupAccess, scope: ServerScope,
+			help:  "Whether a start request may mount a directory of the server's machine. `proof`: yes, if the client shows by a file that it can write there. `off`: never.",
+			value: enumValue[string]{&c.HostDirectories, []string{HostDirsProof, HostDirsOff}}},
+		{name: "max_body_bytes", group: groupAccess, scope: ServerScope,
+			help:  "Largest request body.",
+			value: bytesValue{&c.MaxBodyBytes, 64 << 10}},
+	}
+}
+
+func (c *Config) logKeys() []key {
+	return []key{
+		{name: "log_level", group: groupLog, scope: ServerScope,
+			help:  "Least important messages to log. Logs go to standard error and hold no secrets.",
+			value: levelValue{&c.LogLevel}},
+		{name: "log_format", group: groupLog, scope: ServerScope,
+			help:  "Form of a log line.",
+			value: enumValue[string]{&c.LogFormat, []string{LogText, LogJSON}}},
+	}
+}
+
+func (c *Config) sandboxKeys() []key {
+	return []key{
+		{name: "sandbox", group: groupSandbox, scope: ServerScope,
+			help:  "Where commands run. `local`: Linux namespaces. `process`: no isolation at all; must be asked for. `docker`: not built yet, the server refuses to start with it. `auto`: `local` if this machine can, else the server refuses to start and says why.",
+			value: enumValue[string]{&c.Sandbox, []string{SandboxAuto, SandboxLocal, SandboxProcess, SandboxDocker}}},
+		{name: "sandbox_memory", group: groupSandbox, scope: ServerScope,
+			help:  "Memory of one sandbox.",
+			value: bytesValue{&c.SandboxMemory, 64 << 20}},
+		{name: "sandbox_processes", group: groupSandbox, scope: ServerScope,
+			help:  "Processes and threads of one sandbox.",
+			value: numberValue[int64]{&c.SandboxProcesses, 16, 1 << 22}},
+		{name: "sandbox_open_files", group: groupSandbox, scope: ServerScope,
+			help:  "Open files of one process in a sandbox.",
+			value: numberValue[uint64]{&c.SandboxOpenFiles, 64, 1 << 30}},
+		{name: "sandbox_network", group: groupSandbox, scope: ServerScope,
+			help: "What a sandbox may reach. `outbound`: connections to the outside. `none`: itself only.",
+			value: enumValue[sandbox.Network]{&c.SandboxNetwork,
+				[]string{string(sandbox.NetworkOutbound), string(sandbox.NetworkNone)}}},
+		{name: "max_sandboxes", group: groupSandbox, scope: ServerScope,
+			help:  "Sandboxes that run at a time. One more pauses the longest unused one that has no run.",
+			value: numberValue[int]{&c.MaxSandboxes, 1, 100000}},
+		{name: "idle_timeout", group: groupSandbox, scope: ServerScope,
+			help:  "A sandbox that was not used for so long is paused, and resumed when it is needed. 0s: never.",
+			value: durationValue{&c.IdleTimeout, 0, 365 * 24 * time.Hour}},
+	}
+}
+
+func (c *Config) modelKeys() []key {
+	return []key{
+		{name: "llm_max_attempts", group: groupModel, scope: ServerScope,
+			help:  "Attempts of one model call, the first included.",
+			value: numberValue[int]{&c.LLMMaxAttempts, 1, 100}},
+		{name: "llm_retry_min", group: groupModel, scope: ServerScope,
+			help:  "Wait before the second attempt; it doubles with each further one. A provider's Retry-After wins.",
+			value: durationValue{&c.LLMRetryMin, 0, time.Hour}},
+		{name: "llm_retry_max", group: groupModel, scope: ServerScope,
+			help:  "Longest wait between two attempts.",
+			value: durationValue{&c.LLMRetryMax, 0, time.Hour}},
+		{name: "llm_timeout", group: groupModel, scope: ServerScope,
+			help:  "Longest silence of a model endpoint before a call counts as failed.",
+			value: durationValue{&c.LLMTimeout, time.Second, 24 * time.Hour}},
+	}
+}
+
+func (c *Config) clientKeys() []key {
+	return []key{
+		{name: "server", group: groupClient, scope: ClientScope,
+			help:       "URL of the server that `parley chat` and `parley doctor` talk to.",
+			defaultDoc: "the server that `listen` describes, on this machine",
+			value:      textValue{&c.Client.Server, "http(s) URL", baseURLRule}},
+		{name: "api_key", group: groupClient, scope: ClientScope, secret: true, flag: "key",
+			help:       "API key for that server. A server on this machine needs none if you can read its data directory. Prefer the variable or the file to the flag: other users of a machine can read command lines.",
+			defaultDoc: "for a server on this machine: `session_api_key`, else `session-key` in the data directory",
+			value:      secretValue{&c.Client.APIKey, 1}},
+	}
+}
+
+// maxFileBytes bounds the configuration file.
+const maxFileBytes = 1 << 20

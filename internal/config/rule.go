@@ -1,0 +1,69 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// listenRule accepts host:port.
+func listenRule(s string) (string, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", fmt.Errorf("%s is not host:port, such as 127.0.0.1:3000", quote(s))
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", fmt.Errorf("%s: the port is no number from 0 to 65535", quote(s))
+	}
+	if strings.ContainsAny(host, " /") {
+		return "", fmt.Errorf("%s: the host is neither an address nor a name", quote(s))
+	}
+	return s, nil
+}
+
+// pathRule makes a path absolute.
+func pathRule(s string) (string, error) {
+	if s == "" || strings.ContainsRune(s, 0) {
+		return "", fmt.Errorf("%s is no path", quote(s))
+	}
+	return filepath.Abs(s)
+}
+
+// baseURLRule accepts an http or https URL that paths can be appended to, or nothing.
+func baseURLRule(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return "", fmt.Errorf("%s is no http:// or https:// URL", quote(s))
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("the URL must have no user, query or fragment")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// originRule accepts "*" or scheme://host[:port].
+func originRule(s string) (string, error) {
+	if s == "*" {
+		return s, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Host == "" || strings.TrimRight(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return "", fmt.Errorf("%s is no origin such as https://app.example.org", quote(s))
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Host), nil
+}
+
+// hostRule accepts "*" or a host name or address without a port.
+func hostRule(s string) (string, error) {
+	s = strings.Trim(s, "[]")
+	if s == "" || (strings.ContainsAny(s, ": /@") && net.ParseIP(s) == nil) {
+		return "", fmt.Errorf("%s is no host name or address (write it without scheme and port)", quote(s))
+	}
+	return strings.ToLower(s), nil
+}

@@ -1,0 +1,123 @@
+// Command bench measures the figures of docs/benchmarks.md: it builds the binary,
+// runs it on loopback with real local sandboxes, and prints a table of medians
+// with the machine's description. Everything is compared within one run.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// row is one line of the table.
+type row struct {
+	what, median, p99, goal string
+}
+
+func main() {
+	out := flag.String("out", "", "also write the table to this Markdown file")
+	binary := flag.String("binary", "", "the program to measure; empty = build it")
+	sandbox := flag.String("sandbox", "local", "sandbox backend")
+	rounds := flag.Int("rounds", 50, "samples per figure")
+	flag.Parse()
+	if err := run(*out, *binary, *sandbox, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, binary, sandbox string, rounds int) error {
+	dir, err := os.MkdirTemp("", "pb-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	b := &bench{dir: dir, bin: binary, sandbox: sandbox, rounds: rounds}
+	defer b.stop()
+	if err := b.build(); err != nil {
+		return err
+	}
+	for _, measure := range []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
+		b.commitToSocket, b.lastPage, b.idleConversations} {
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	text := b.table()
+	fmt.Print(text)
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, []byte(text), 0o644) //nolint:gosec // documentation
+}
+
+// table renders the results as Markdown.
+func (b *bench) table() string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "# Benchmarks\n\nThe last run of `make bench`, on %s.\n\n%s\n\n", time.Now().UTC().Format("2006-01-02"), machine())
+	fmt.Fprintf(&t, "Sandbox backend `%s`, %d samples per figure unless said otherwise. Machines are shared: compare within one run only.\n\n", b.sandbox, b.rounds)
+	t.WriteString("| What | Median | p99 | Goal |\n|---|---|---|---|\n")
+	for _, r := range b.rows {
+		fmt.Fprintf(&t, "| %s | %s | %s | %s |\n", r.what, r.median, r.p99, r.goal)
+	}
+	t.WriteString(`
+What is measured:
+
+- **start call to READY**: from sending ` + "`POST /api/v1/app-conversations`" + ` (no message) until polling the start task shows READY; includes making the sandbox and preparing its working directory.
+- **agent step**: from the last byte of a model answer that calls ` + "`terminal`" + ` with ` + "`true`" + ` until the next model request arrives: interpret, store, run, store, ask again.
+- **event to WebSocket**: from the event's own timestamp, taken before it is stored, until a client on loopback has read the frame; includes the commit.
+- **idle conversations**: growth of the server's resident memory after 1,000 conversations were started in one sandbox, each answered once by the scripted model, and left alone until they were unloaded. The sandboxes' own memory is not in it.
+- **last page**: ` + "`events/search?sort_order=TIMESTAMP_DESC&limit=100`" + ` over HTTP.
+`)
+	return t.String()
+}
+
+// add records samples as one row.
+func (b *bench) add(what, goal string, samples []time.Duration) {
+	slices.Sort(samples)
+	b.rows = append(b.rows, row{what, show(samples[len(samples)/2]), show(samples[len(samples)*99/100]), goal})
+	fmt.Fprintf(os.Stderr, "%s: %s\n", what, show(samples[len(samples)/2]))
+}
+
+func show(d time.Duration) string {
+	return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000)
+}
+
+// machine describes where this runs.
+func machine() string {
+	model, cores := "unknown CPU", 0
+	for _, line := range lines("/proc/cpuinfo") {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			model, cores = strings.TrimSpace(value), cores+1
+		}
+	}
+	memory := ""
+	for _, line := range lines("/proc/meminfo") {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
+			memory = f[1] + " KiB"
+		}
+	}
+	kernel := strings.Join(lines("/proc/sys/kernel/osrelease"), "")
+	return fmt.Sprintf("Machine: %d x %s, %s memory, Linux %s, %s.", cores, model, memory, kernel, release())
+}
+
+func release() string {
+	for _, line := range lines("/etc/os-release") {
+		if v, ok := strings.CutPrefix(line, "PRETTY_NAME="); ok {
+			return strings.Trim(v, `"`)
+		}
+	}
+	return "unknown distribution"
+}
+
+func lines(path string) []string {
+	raw, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSpace(string(raw)), "\n")
+}
