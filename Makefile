@@ -6,7 +6,8 @@ SHELL := /bin/bash
 GO      ?= go
 BIN     := bin/parley
 LINTER  := bin/golangci-lint
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.1.0-dev)
+# Clients expect a semantic version: the last tag v1.2.3, or the one to come.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null | sed 's/^v//' | grep . || echo 0.1.0-dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 

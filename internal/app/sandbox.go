@@ -50,7 +50,9 @@ func localOptions(cfg config.Config) local.Options {
 
 // Probe says what local sandboxes hold on this machine.
 func Probe(ctx context.Context, cfg config.Config) []sandbox.Guarantee {
-	return local.Probe(ctx, localOptions(cfg))
+	opt := localOptions(cfg)
+	opt.Network = network(cfg, slog.New(slog.DiscardHandler))
+	return local.Probe(ctx, opt)
 }
 
 // network connects sandboxes to the outside through a stack in this process.

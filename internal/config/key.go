@@ -174,7 +174,7 @@ func (c *Config) modelKeys() []key {
 			help:  "Wait before the second attempt; it doubles with each further one. A provider's Retry-After wins.",
 			value: durationValue{&c.LLMRetryMin, 0, time.Hour}},
 		{name: "llm_retry_max", group: groupModel, scope: ServerScope,
-			help:  "Longest wait between two attempts.",
+			help:  "Longest wait between two attempts, give or take a tenth.",
 			value: durationValue{&c.LLMRetryMax, 0, time.Hour}},
 		{name: "llm_timeout", group: groupModel, scope: ServerScope,
 			help:  "Longest silence of a model endpoint before a call counts as failed.",

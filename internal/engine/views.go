@@ -43,6 +43,11 @@ func (e *Engine) Search(ctx context.Context, q store.ConversationQuery) (store.P
 	return store.Page[*View]{Items: views, Next: page.Next}, err
 }
 
+// Children returns the ids of sub-conversations by parent, oldest first.
+func (e *Engine) Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error) {
+	return e.opt.Store.Conversations().Children(ctx, owner, parents)
+}
+
 // Count counts conversations.
 func (e *Engine) Count(ctx context.Context, q store.ConversationQuery) (int, error) {
 	return e.opt.Store.Conversations().Count(ctx, q)

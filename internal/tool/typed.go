@@ -112,7 +112,7 @@ func (t *Typed[In]) Parse(args json.RawMessage) (json.RawMessage, error) {
 		return nil, t.invalid("The arguments of %s cannot be read: %v.", err)
 	}
 	if _, err := t.input(raw); err != nil {
-		return nil, t.invalid("The arguments of %s do not fit: %v", err)
+		return nil, t.invalid("The arguments of %s do not fit: %v.", err)
 	}
 	return raw, nil
 }

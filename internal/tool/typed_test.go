@@ -156,7 +156,7 @@ func TestOptions(t *testing.T) {
 	typed := newTool(
 		tool.WithCheck(func(in *input) error {
 			if in.Path == "/bad" {
-				return errors.New(`"path" is bad.`)
+				return errors.New(`"path" is bad`)
 			}
 			return nil
 		}),

@@ -189,7 +189,9 @@ func problemAttrs(n *note) []any {
 // level keeps health checks out of a normal log and puts our own failures on top.
 func level(n *note, route string) slog.Level {
 	switch {
-	case n.problem != nil && n.problem.Kind == fault.Internal && !n.gone:
+	case n.gone:
+		return slog.LevelInfo
+	case n.problem != nil && n.problem.Kind == fault.Internal:
 		return slog.LevelError
 	case n.problem != nil && n.problem.ErrorID != "":
 		return slog.LevelWarn

@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -63,14 +62,14 @@ type workspace struct {
 }
 
 // render encodes a view. base is the server's URL as the client sees it.
-func render(v *engine.View, subs []string, base string) *appConversation {
+func render(v *engine.View, subs []conversation.ID, base string) *appConversation {
 	c := v.Conversation
 	a := &appConversation{
 		ID: string(c.ID), CreatedByUserID: orNull(c.Owner), SandboxID: c.SandboxID,
 		SelectedRepository: orNull(c.Repository), SelectedBranch: orNull(c.Branch),
 		GitProvider: orNull(c.GitProvider), Title: c.Title, Trigger: orNull(c.Trigger), PRNumber: c.PRNumbers,
 		LLMModel: orNull(c.Options.LLM.Model), AgentKind: c.AgentKind, Metrics: renderMetrics(c),
-		ParentConversationID: orNull(c.ParentID), SubConversationIDs: subs, Public: c.Public, Tags: c.Tags,
+		ParentConversationID: orNull(c.ParentID), SubConversationIDs: []string{}, Public: c.Public, Tags: c.Tags,
 		CreatedAt: httpkit.FormatTime(c.CreatedAt), UpdatedAt: httpkit.FormatTime(c.UpdatedAt),
 		SandboxStatus: string(v.SandboxStatus),
 	}
@@ -88,6 +87,9 @@ func render(v *engine.View, subs []string, base string) *appConversation {
 	}
 	if c.Options.WorkingDir != "" {
 		a.Workspace = &workspace{c.Options.WorkingDir}
+	}
+	for _, id := range subs {
+		a.SubConversationIDs = append(a.SubConversationIDs, string(id))
 	}
 	renderTags(a)
 	renderLive(a, v, base)
@@ -134,37 +136,24 @@ func renderLive(a *appConversation, v *engine.View, base string) {
 func agentURL(base, sandboxID string) string { return base + "/agent/" + sandboxID }
 
 func (h *handlers) renderAll(r *httpkit.Request, views []*engine.View) ([]*appConversation, error) {
+	var ids []conversation.ID
+	for _, v := range views {
+		if v != nil {
+			ids = append(ids, v.ID)
+		}
+	}
+	children, err := h.Engine.Children(r.Context(), r.Principal.UserID, ids)
+	if err != nil {
+		return nil, err
+	}
 	base := h.URLs.Base(r.Request)
 	out := make([]*appConversation, len(views))
 	for i, v := range views {
-		if v == nil {
-			continue
+		if v != nil {
+			out[i] = render(v, children[v.ID], base)
 		}
-		subs, err := h.children(r.Context(), v)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = render(v, subs, base)
 	}
 	return out, nil
-}
-
-// children returns the ids of a conversation's sub-conversations, oldest first.
-func (h *handlers) children(ctx context.Context, v *engine.View) ([]string, error) {
-	ids := []string{}
-	q := store.ConversationQuery{Owner: v.Owner, ParentID: v.ID, WithSubs: true, Order: store.CreatedAsc, Limit: maxBatch}
-	for {
-		found, err := h.Engine.Search(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, sub := range found.Items {
-			ids = append(ids, string(sub.ID))
-		}
-		if q.Cursor = found.Next; q.Cursor == "" {
-			return ids, nil
-		}
-	}
 }
 
 func (h *handlers) writeConversation(w http.ResponseWriter, r *httpkit.Request, v *engine.View) error {

@@ -35,6 +35,7 @@ type Engine interface {
 		change func(*conversation.Conversation) error) (*engine.View, error)
 	View(ctx context.Context, owner string, id conversation.ID) (*engine.View, error)
 	Views(ctx context.Context, owner string, ids []conversation.ID) ([]*engine.View, error)
+	Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error)
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	Count(ctx context.Context, q store.ConversationQuery) (int, error)
 	Task(ctx context.Context, owner string, ids []string) ([]*conversation.StartTask, error)

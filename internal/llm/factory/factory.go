@@ -51,6 +51,9 @@ func New(cfg account.LLM, opt Options) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if opt.Retry.MaxAttempts == 1 {
+		return m, nil // whoever wraps it counts the attempts
+	}
 	return retry.New(m, opt.Retry, opt.OnRetry), nil
 }
 

@@ -39,11 +39,19 @@ type State struct {
 	Stopped []Ident       `json:"stopped,omitempty"` // stopped already when Pause stopped the rest
 }
 
-// Root is the directory that holds the boxes of one backend.
-type Root struct{ path string }
+// record is what a box was made from, and by which backend: several may share a
+// directory, one after the other.
+type record struct {
+	Backend string       `json:"backend"`
+	Spec    sandbox.Spec `json:"spec"`
+}
 
-// OpenRoot makes the directory if needed, readable by the owner only.
-func OpenRoot(path string) (*Root, error) {
+// Root is the directory that holds the boxes of a backend.
+type Root struct{ path, backend string }
+
+// OpenRoot makes the directory if needed, readable by the owner only. Boxes of
+// other backends in it are not seen.
+func OpenRoot(path, backend string) (*Root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +59,7 @@ func OpenRoot(path string) (*Root, error) {
 	if err := os.MkdirAll(abs, 0o700); err != nil {
 		return nil, err
 	}
-	return &Root{path: abs}, os.Chmod(abs, 0o700)
+	return &Root{path: abs, backend: backend}, os.Chmod(abs, 0o700)
 }
 
 // Path returns the directory.
@@ -65,12 +73,19 @@ func (r *Root) IDs() ([]string, error) {
 	}
 	var ids []string
 	for _, e := range entries {
-		if e.IsDir() && ValidID(e.Name()) {
+		if e.IsDir() && ValidID(e.Name()) && r.owns(e.Name()) {
 			ids = append(ids, e.Name())
 		}
 	}
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// owns reports whether a box is this backend's. One that was never recorded is
+// anybody's, so that somebody sweeps it.
+func (r *Root) owns(id string) bool {
+	var rec record
+	return r.dir(id).read(specFile, &rec) != nil || rec.Backend == r.backend
 }
 
 // States returns the readable states of all boxes by id.
@@ -101,14 +116,14 @@ func (r *Root) create(spec sandbox.Spec) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, d.write(specFile, spec)
+	return d, d.write(specFile, record{Backend: r.backend, Spec: spec})
 }
 
 // lookup finds a box's directory. NotFound if there is none.
 func (r *Root) lookup(id string) (*Dir, error) {
 	d := r.dir(id)
 	info, err := os.Lstat(d.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (!info.IsDir() || !r.owns(id)) {
 		return nil, fault.New(fault.NotFound, "sandbox_not_found", "There is no sandbox with this id.")
 	}
 	return d, err
@@ -127,14 +142,16 @@ func (d *Dir) Path(elem ...string) string {
 
 // Spec reads what the box was made from.
 func (d *Dir) Spec() (sandbox.Spec, error) {
-	var spec sandbox.Spec
-	return spec, d.read(specFile, &spec)
+	var rec record
+	err := d.read(specFile, &rec)
+	return rec.Spec, err
 }
 
 // State reads the state. The error says that the box was never let go.
 func (d *Dir) State() (State, error) {
 	var st State
-	return st, d.read(stateFile, &st)
+	err := d.read(stateFile, &st)
+	return st, err
 }
 
 // SaveState replaces the state.

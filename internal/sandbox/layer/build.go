@@ -102,11 +102,11 @@ func Sweep(dir string, keep map[string]bool) error {
 // and, for the rest, what changes when software is installed or removed.
 func generation(o Options) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, format, o.Base, o.Skeleton, o.Path, o.Hostname, unix.Geteuid(), unix.Getegid())
+	_, _ = fmt.Fprintln(h, format, o.Base, o.Skeleton, o.Path, o.Hostname, unix.Geteuid(), unix.Getegid())
 	stamp := func(path string) {
 		var st unix.Stat_t
 		if unix.Lstat(path, &st) == nil {
-			fmt.Fprintln(h, path, st.Ino, st.Mode, st.Uid, st.Gid, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
+			_, _ = fmt.Fprintln(h, path, st.Ino, st.Mode, st.Uid, st.Gid, st.Size, st.Mtim.Nano(), st.Ctim.Nano())
 		}
 	}
 	for _, t := range o.Tops {

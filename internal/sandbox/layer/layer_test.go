@@ -207,7 +207,10 @@ func TestTops(t *testing.T) {
 			}
 		}
 	}
-	if slices.Contains(paths("", "/usr/local/secret"), "/usr") {
-		t.Error("a directory is shown that contains a hidden one")
+	around := paths("", "/usr/local/share/secret")
+	for path, want := range map[string]bool{"/usr": false, "/usr/local": false, "/usr/local/share": false, "/usr/bin": true, "/usr/local/bin": true} {
+		if slices.Contains(around, path) != want {
+			t.Errorf("with a hidden directory in /usr/local/share, %s is shown: %v", path, !want)
+		}
 	}
 }

@@ -55,7 +55,7 @@ func Tops(path string, hidden []string) []Top {
 		}
 	}
 	tops = append(tops, submounts(tops)...)
-	tops = slices.DeleteFunc(tops, func(t Top) bool { return !public(t.Path) || conceals(t.Path, hidden) })
+	tops = split(tops, hidden)
 	slices.SortFunc(tops, func(a, b Top) int { return cmp.Compare(a.Path, b.Path) })
 	tops = slices.CompactFunc(tops, func(a, b Top) bool { return a.Path == b.Path })
 	for i := range tops {
@@ -91,9 +91,45 @@ func within(dir string, parents []string) bool {
 	return slices.ContainsFunc(parents, func(p string) bool { return Within(dir, p) })
 }
 
-// conceals reports whether showing dir would show one of hidden, or dir lies in it.
-func conceals(dir string, hidden []string) bool {
-	return slices.ContainsFunc(hidden, func(h string) bool { return Within(h, dir) || Within(dir, h) })
+// split leaves out what is not public or hidden, and replaces a directory that
+// contains a hidden one by its other subdirectories: an overlay cannot have a
+// part of its lower side as its upper one, and the data directory is that.
+func split(tops []Top, hidden []string) []Top {
+	var list []Top
+	for _, t := range tops {
+		switch {
+		case within(t.Path, hidden) || !public(t.Path):
+		case slices.ContainsFunc(hidden, func(h string) bool { return Within(h, t.Path) }):
+			list = append(list, split(children(t), hidden)...)
+		default:
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// children are the subdirectories of a top as tops of their own.
+func children(t Top) []Top {
+	entries, err := os.ReadDir(t.Path)
+	if err != nil {
+		return nil
+	}
+	var list []Top
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		child := Top{Path: filepath.Join(t.Path, e.Name()), Copy: t.Copy}
+		for _, deep := range t.Deep {
+			if first, rest, _ := strings.Cut(deep, "/"); deep == "." {
+				child.Deep = append(child.Deep, ".")
+			} else if first == e.Name() {
+				child.Deep = append(child.Deep, filepath.Clean(rest))
+			}
+		}
+		list = append(list, child)
+	}
+	return list
 }
 
 // Within reports whether path is parent or lies below it. Both are clean.

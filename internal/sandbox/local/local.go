@@ -84,7 +84,7 @@ func open(o Options) (*driver, *hostbox.Root, error) {
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}
-	root, err := hostbox.OpenRoot(o.Dir)
+	root, err := hostbox.OpenRoot(o.Dir, Name)
 	if err != nil {
 		return nil, nil, unavailable(err)
 	}

@@ -72,7 +72,7 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	root, err := hostbox.OpenRoot(o.Dir)
+	root, err := hostbox.OpenRoot(o.Dir, Name)
 	if err != nil {
 		return nil, unavailable(err)
 	}

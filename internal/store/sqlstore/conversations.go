@@ -71,27 +71,31 @@ func (c conversations) Batch(ctx context.Context, owner string, ids []conversati
 	return out, c.s.fail(ctx, "store.conversations.batch", err)
 }
 
-// Children implements store.Conversations.
+// Children implements store.Conversations. The owner is compared here and not in
+// SQL: SQLite would take the owner's index then and read all of the owner's rows.
 func (c conversations) Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error) {
-	type child struct{ id, parent conversation.ID }
-	scan := func(r row) (out child, err error) { return out, r.Scan(&out.id, &out.parent) }
+	type child struct {
+		id, parent conversation.ID
+		owner      string
+	}
+	scan := func(r row) (out child, err error) { return out, r.Scan(&out.id, &out.parent, &out.owner) }
 	names := make([]string, len(parents))
 	for i, id := range parents {
 		names[i] = string(id)
 	}
+	slices.Sort(names)
 	children := map[conversation.ID][]conversation.ID{}
-	for part := range slices.Chunk(names, maxIn) {
+	for part := range slices.Chunk(slices.Compact(names), maxIn) {
 		var where clause
 		where.conditions = append(where.conditions, "parent_id <> ''") // the index holds no others
-		where.equal("owner", owner)
 		where.in("parent_id", part)
-		found, err := collect(ctx, c.s.reads, scan,
-			`SELECT id, parent_id FROM conversations`+where.where()+` ORDER BY created_at, id`, where.args...)
+		found, err := collect(ctx, c.s.reads, scan, `SELECT id, parent_id, owner FROM conversations`+where.where()+
+			` ORDER BY parent_id, created_at, id`, where.args...)
 		if err != nil {
 			return nil, c.s.fail(ctx, "store.conversations.children", err)
 		}
 		for _, f := range found {
-			if !slices.Contains(children[f.parent], f.id) { // parents may be named twice
+			if owner == "" || f.owner == owner {
 				children[f.parent] = append(children[f.parent], f.id)
 			}
 		}

@@ -21,6 +21,7 @@ var conversationTests = map[string]func(*suite){
 	"CreateTwice":       conversationCreateTwice,
 	"GetOwner":          conversationGetOwner,
 	"Batch":             conversationBatch,
+	"Children":          conversationChildren,
 	"Filters":           conversationFilters,
 	"Orders":            conversationOrders,
 	"PagingIsStable":    conversationPaging,

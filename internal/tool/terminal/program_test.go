@@ -60,7 +60,7 @@ func (b *box) shows(o observation, text string) observation {
 func (b *box) soon(command string) (last observation, all string) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		o := b.call(map[string]any{"command": command})
+		o := b.ended(b.call(map[string]any{"command": command}))
 		all += o.Metadata.Prefix + o.text()
 		if !o.IsError {
 			return o, all
@@ -178,7 +178,7 @@ func TestTimeouts(t *testing.T) {
 	b.left(b.call(map[string]any{"command": "cat", "timeout": 0}))
 	o = b.call(map[string]any{"command": "", "timeout": 0.1})
 	b.left(o)
-	b.wantIn(b.call(map[string]any{"command": "echo new", "reset": true}).text(), "new")
+	b.wantIn(b.call(map[string]any{"command": "echo new", "reset": true, "timeout": 60}).text(), "new")
 }
 
 func TestReset(t *testing.T) {
@@ -191,7 +191,7 @@ func TestReset(t *testing.T) {
 	}
 	o = b.run(`echo "<$A> $PWD"`)
 	b.want(o, "<> "+b.env.WorkingDir, 0)
-	o = b.call(map[string]any{"command": "echo fresh", "reset": true})
+	o = b.call(map[string]any{"command": "echo fresh", "reset": true, "timeout": 60})
 	b.want(o, "fresh", 0)
 	if o.Command != "[RESET] echo fresh" {
 		t.Errorf("command %q", o.Command)
@@ -292,7 +292,7 @@ func TestNoisyShell(t *testing.T) {
 	b.run("set -x")
 	o := b.run("echo traced")
 	b.wantIn(o.text(), "++ echo traced\ntraced")
-	o = b.run("set +x")
+	b.run("set +x")
 	b.want(b.run("echo quiet"), "quiet", 0)
 
 	b.run("trap 'echo debug' DEBUG")

@@ -135,9 +135,9 @@ func (b *box) call(args map[string]any) observation {
 // run runs a command that must end.
 func (b *box) run(command string) observation {
 	b.Helper()
-	o := b.call(map[string]any{"command": command})
-	if o.IsError || o.Timeout {
-		b.Fatalf("%q: is_error %v, timeout %v: %s", command, o.IsError, o.Timeout, o.model)
+	o := b.ended(b.call(map[string]any{"command": command}))
+	if o.IsError {
+		b.Fatalf("%q: %s", command, o.model)
 	}
 	return o
 }

@@ -80,15 +80,15 @@ func resource(Action) string { return "terminal" }
 func check(a *Action) error {
 	switch {
 	case a.Reset && a.IsInput:
-		return errors.New(`"reset" and "is_input" cannot be combined: reset first, then type into a new command.`)
+		return errors.New(`"reset" and "is_input" cannot be combined: reset first, then type into a new command`)
 	case len(a.Command) > MaxCommand:
-		return errors.New(`"command" is longer than 1 MiB. Write the script to a file with file_editor and run that.`)
+		return errors.New(`"command" is longer than 1 MiB. Write the script to a file with file_editor and run that`)
 	case a.IsInput && len(a.Command) > MaxInput:
-		return errors.New(`"command" is longer than the 64 KiB that can be typed into a program. Write it to a file and redirect that.`)
+		return errors.New(`"command" is longer than the 64 KiB that can be typed into a program. Write it to a file and redirect that`)
 	case !a.IsInput && hasNUL(a.Command):
-		return errors.New(`"command" contains a NUL character, which bash cannot run.`)
+		return errors.New(`"command" contains a NUL character, which bash cannot run`)
 	case !utf8.ValidString(a.Command):
-		return errors.New(`"command" is not valid UTF-8.`)
+		return errors.New(`"command" is not valid UTF-8`)
 	}
 	return nil
 }
