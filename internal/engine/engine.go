@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -21,8 +22,8 @@ import (
 // first is the user's doing.
 var (
 	ErrInterrupted = errors.New("interrupted by the user")
-	ErrLeaving     = errors.New("the server is leaving")
-	ErrLeaseLost   = errors.New("another server took the conversation over")
+	ErrLeaving     = fmt.Errorf("the server is leaving: %w", tool.ErrDetach)
+	ErrLeaseLost   = fmt.Errorf("another server took the conversation over: %w", tool.ErrDetach)
 	ErrDeleted     = errors.New("the conversation was deleted")
 )
 

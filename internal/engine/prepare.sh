@@ -16,5 +16,5 @@ if [ -n "${PARLEY_CLONE:-}" ] && [ ! -d "$PARLEY_CLONE_DIR/.git" ]; then
   cd "$PARLEY_CLONE_DIR"
   if [ -n "$PARLEY_BRANCH" ]; then git checkout --quiet "$PARLEY_BRANCH" --; else git checkout --quiet -b "$PARLEY_NEW_BRANCH"; fi
 elif [ -n "${PARLEY_INIT:-}" ] && [ ! -d .git ]; then
-  git init --quiet .
+  git init --quiet --template= .
 fi

@@ -42,7 +42,7 @@ func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, co
 	if err != nil {
 		return "", err
 	}
-	req := tool.ExecRequest{Argv: []string{"/bin/bash", "-c", prepareScript, "prepare"}, Dir: "/", Timeout: cloneTimeout, MaxOutput: 1 << 16,
+	req := tool.ExecRequest{Argv: []string{"/bin/sh", "-c", prepareScript, "prepare"}, Dir: "/", Timeout: cloneTimeout, MaxOutput: 1 << 16,
 		Env: map[string]string{"PARLEY_DIR": base, "GIT_TERMINAL_PROMPT": "0",
 			"PARLEY_GIT_NAME": conv.Options.GitUserName, "PARLEY_GIT_EMAIL": conv.Options.GitUserEmail}}
 	dir := base
@@ -172,6 +172,7 @@ func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *
 
 const installHook = `if [ -f .openhands/pre-commit.sh ] && [ -d .git ]; then
   hook=.git/hooks/pre-commit
+  mkdir -p .git/hooks
   if [ -f "$hook" ] && [ ! -f "$hook.local" ]; then mv "$hook" "$hook.local"; fi
   cp .openhands/pre-commit.sh "$hook" && chmod +x "$hook"
 fi`

@@ -48,7 +48,7 @@ type Fleet struct {
 // it are only touched while it is held, live's are read under Fleet.mu.
 type entry struct {
 	id   string
-	mu   sync.Mutex
+	mu   turn
 	live *live // nil while no box is attached; guarded by Fleet.mu
 	used time.Time
 }
@@ -137,7 +137,7 @@ func (f *Fleet) entry(id string) *entry {
 	defer f.mu.Unlock()
 	e := f.entries[id]
 	if e == nil {
-		e = &entry{id: id}
+		e = &entry{id: id, mu: make(turn, 1)}
 		f.entries[id] = e
 	}
 	return e
@@ -247,7 +247,7 @@ func (f *Fleet) Ensure(ctx context.Context, owner, id string, wake bool) (tool.H
 			return hands, nil
 		}
 	}
-	if err := lock(ctx, &e.mu); err != nil {
+	if err := e.mu.LockContext(ctx); err != nil {
 		return nil, err
 	}
 	defer e.mu.Unlock()
@@ -320,16 +320,20 @@ func gone(err error, id string) error {
 	return err
 }
 
-// lock takes a mutex unless ctx ends first.
-func lock(ctx context.Context, mu *sync.Mutex) error {
-	for wait := time.Millisecond; !mu.TryLock(); wait = min(2*wait, 20*time.Millisecond) {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
+// turn is a mutex that can be waited for with a context.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
+
+// LockContext takes the turn unless ctx ends first.
+func (t turn) LockContext(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return nil
 }
 
 // Get returns a sandbox's record.

@@ -16,7 +16,7 @@ func (f *Fleet) change(ctx context.Context, owner, id string, do func(*entry, *s
 		return err
 	}
 	e := f.entry(id)
-	if err := lock(ctx, &e.mu); err != nil {
+	if err := e.mu.LockContext(ctx); err != nil {
 		return err
 	}
 	defer e.mu.Unlock()

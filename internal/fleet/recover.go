@@ -65,7 +65,7 @@ func (f *Fleet) Recover(ctx context.Context) error {
 
 func (f *Fleet) recoverOne(id string) {
 	e := f.entry(id)
-	if err := lock(f.ctx, &e.mu); err != nil {
+	if err := e.mu.LockContext(f.ctx); err != nil {
 		return
 	}
 	defer e.mu.Unlock()

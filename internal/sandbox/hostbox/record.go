@@ -8,6 +8,8 @@
 package hostbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -134,6 +136,13 @@ type Dir struct{ id, path string }
 
 // ID returns the box's id.
 func (d *Dir) ID() string { return d.id }
+
+// GroupName names the box's control groups: groups know no data directories, and
+// two servers may have boxes of the same id.
+func (d *Dir) GroupName() string {
+	sum := sha256.Sum256([]byte(d.path))
+	return d.id + "-" + hex.EncodeToString(sum[:4])
+}
 
 // Path returns the path of a file or directory of the box.
 func (d *Dir) Path(elem ...string) string {

@@ -164,7 +164,7 @@ func startFailed(err error) error {
 
 // register makes the child's group and describes both.
 func (d *driver) register(dir *hostbox.Dir, spec sandbox.Spec, pid int) (hostbox.State, error) {
-	group, err := d.groups.Create(dir.ID(), d.limits(spec.Limits))
+	group, err := d.groups.Create(dir.GroupName(), d.limits(spec.Limits))
 	if err != nil {
 		return hostbox.State{}, fmt.Errorf("control group: %w", err)
 	}
@@ -333,7 +333,7 @@ func (d *driver) Kill(ctx context.Context, dir *hostbox.Dir) error {
 	st, err := dir.State()
 	if err != nil {
 		// It was never let go: its process ends by itself, if it was started.
-		st = hostbox.State{Group: d.groups.Find(dir.ID())}
+		st = hostbox.State{Group: d.groups.Find(dir.GroupName())}
 	}
 	return hostbox.KillNamespace(ctx, st)
 }

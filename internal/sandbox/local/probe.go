@@ -79,7 +79,8 @@ func advice(err error) string {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
 		return "User namespaces are switched off or used up: raise /proc/sys/user/max_user_namespaces, or choose another backend."
-	case strings.Contains(text, "fork/exec") && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)):
+	case strings.Contains(text, "fork/exec") && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)),
+		strings.Contains(text, "private mounts"): // namespaces without rights, as AppArmor makes them
 		return "User namespaces are not allowed: see kernel.unprivileged_userns_clone and " +
 			"kernel.apparmor_restrict_unprivileged_userns; in a container, run it with --security-opt seccomp=unconfined, or choose another backend."
 	case strings.Contains(text, "open_tree") && errors.Is(err, unix.EPERM):
@@ -129,7 +130,7 @@ func (d *driver) try(ctx context.Context) (facts, error) {
 		return found, err
 	}
 	tryDevice(&found, child.PID)
-	d.tryGroup(ctx, spec.ID, child.PID)
+	d.tryGroup(ctx, dir.GroupName(), child.PID)
 	return found, nil
 }
 
@@ -148,8 +149,8 @@ func tryDevice(found *facts, pid int) {
 
 // tryGroup gives groups up where the child may not join one: then limits that
 // seem to hold would fail every start.
-func (d *driver) tryGroup(ctx context.Context, id string, pid int) {
-	group, err := d.groups.Create(id, d.limits(sandbox.Limits{}))
+func (d *driver) tryGroup(ctx context.Context, name string, pid int) {
+	group, err := d.groups.Create(name, d.limits(sandbox.Limits{}))
 	if err == nil && group == nil {
 		return
 	}

@@ -187,7 +187,7 @@ func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec)
 }
 
 func (d *driver) register(dir *hostbox.Dir, spec sandbox.Spec, pid int) (hostbox.State, error) {
-	group, err := d.groups.Create(dir.ID(), cgroup.Limits{MemoryBytes: spec.Limits.MemoryBytes, Processes: spec.Limits.Processes})
+	group, err := d.groups.Create(dir.GroupName(), cgroup.Limits{MemoryBytes: spec.Limits.MemoryBytes, Processes: spec.Limits.Processes})
 	if err != nil {
 		return hostbox.State{}, fmt.Errorf("control group: %w", err)
 	}
@@ -219,7 +219,7 @@ func (d *driver) Kill(ctx context.Context, dir *hostbox.Dir) error {
 	st, err := dir.State()
 	if err != nil {
 		// It was never let go: its process ends by itself, if it was started.
-		st = hostbox.State{Group: d.groups.Find(dir.ID())}
+		st = hostbox.State{Group: d.groups.Find(dir.GroupName())}
 	}
 	return hostbox.KillTree(ctx, st, labelName+"="+dir.Path())
 }

@@ -164,6 +164,33 @@ func TestLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// TestLeavesOtherBackendsAlone has a box of another backend in its directory, as
+// after a change of the configuration.
+func TestLeavesOtherBackendsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "boxes")
+	b := newBackend(t, dir)
+	defer func() { _ = b.Close() }()
+	other := filepath.Join(dir, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "spec.json"), []byte(`{"backend":"local","spec":{"ID":"other"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if handles, err := b.List(context.Background()); err != nil || len(handles) != 0 {
+		t.Errorf("list: %v, %v", handles, err)
+	}
+	if err := b.Destroy(context.Background(), sandbox.Handle{Backend: b.Name(), ID: "other", Version: 1}); err != nil {
+		t.Errorf("destroy: %v", err)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("the other backend's box: %v", err)
+	}
+	if _, err := b.Create(context.Background(), sandbox.Spec{ID: "other"}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("create: %v, want Conflict", err)
+	}
+}
+
 // withEnv lists live processes whose environment names the box.
 func withEnv(t *testing.T, label string) []string {
 	t.Helper()
