@@ -35,6 +35,7 @@ import (
 const (
 	drainTime = 2 * time.Second
 	parkTime  = 5 * time.Second
+	stopTime  = 9 * time.Second // in all, whatever hangs: the next start picks up
 )
 
 // Version of the program.
@@ -66,10 +67,10 @@ type App struct {
 func Serve(ctx context.Context, cfg config.Config, version Version, out io.Writer, log *slog.Logger) error {
 	a := &App{cfg: cfg, log: log, version: version, started: time.Now()}
 	if err := a.open(ctx); err != nil {
-		return errors.Join(err, a.close())
+		return errors.Join(err, a.stop())
 	}
 	if err := a.announce(out); err != nil {
-		return errors.Join(err, a.close())
+		return errors.Join(err, a.stop())
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- a.web.server.Serve(a.lis) }()
@@ -83,7 +84,7 @@ func Serve(ctx context.Context, cfg config.Config, version Version, out io.Write
 			err = nil
 		}
 	}
-	return errors.Join(err, a.close())
+	return errors.Join(err, a.stop())
 }
 
 // open starts everything in order: store, fleet, engine, HTTP.
@@ -129,7 +130,7 @@ func (a *App) wire(keys *vault.Vault) {
 		Models:    a.models.get,
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
-		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Logger: a.log})
+		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Private: []string{a.cfg.Data}, Logger: a.log})
 }
 
 // tools is what agents can do.
@@ -163,6 +164,20 @@ func (a *App) announce(out io.Writer) error {
 		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
 	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", base, key, note)
 	return err
+}
+
+// stop closes within a bound: a sandbox that does not let go, or a model that
+// does not return, must not keep the process.
+func (a *App) stop() error {
+	done := make(chan error, 1)
+	go func() { done <- a.close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(stopTime):
+		return fault.New(fault.Timeout, "stop_timeout", "The server did not stop in time and was left as it is.").
+			WithHint("Nothing that was acknowledged is lost; the next start picks up.")
+	}
 }
 
 // close stops in reverse order: accept no more, drain streams, park runs, leave

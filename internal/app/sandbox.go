@@ -45,7 +45,16 @@ func openBackend(cfg config.Config, log *slog.Logger) (sandbox.Backend, error) {
 
 func localOptions(cfg config.Config) local.Options {
 	return local.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand},
-		Path: config.SearchPath(), Hidden: []string{cfg.Data}}
+		Path: config.SearchPath(), Hidden: hidden(cfg)}
+}
+
+// hidden are the directories that must never show in a sandbox.
+func hidden(cfg config.Config) []string {
+	dirs := []string{cfg.Data}
+	if home := config.ProcessEnv()["HOME"]; filepath.IsAbs(home) && home != "/" {
+		dirs = append(dirs, home)
+	}
+	return dirs
 }
 
 // Probe says what local sandboxes hold on this machine.
@@ -61,9 +70,37 @@ func network(cfg config.Config, log *slog.Logger) func(context.Context, int, str
 		return nil
 	}
 	return func(_ context.Context, tun int, id string) (io.Closer, error) {
-		defer func() { _ = unix.Close(tun) }() // the stack works on a duplicate
-		return usernet.Start(tun, usernet.Config{Logger: log.With("sandbox", id)})
+		return startNetwork(tun, usernet.Config{Logger: log.With("sandbox", id)}), nil
 	}
+}
+
+// lateNetwork is a sandbox's network that comes up beside its start: packets wait
+// in the device meanwhile, and nobody has to wait for the stack to be built.
+type lateNetwork struct {
+	up    chan struct{}
+	stack *usernet.Stack // nil if it did not come up; valid once up is closed
+}
+
+func startNetwork(tun int, cfg usernet.Config) *lateNetwork {
+	n := &lateNetwork{up: make(chan struct{})}
+	go func() {
+		defer close(n.up)
+		defer func() { _ = unix.Close(tun) }() // the stack works on a duplicate
+		var err error
+		if n.stack, err = usernet.Start(tun, cfg); err != nil {
+			cfg.Logger.Error("the sandbox has no network", "error", err)
+		}
+	}()
+	return n
+}
+
+// Close ends the network. It may not be called twice.
+func (n *lateNetwork) Close() error {
+	<-n.up
+	if n.stack == nil {
+		return nil
+	}
+	return n.stack.Close()
 }
 
 // SandboxInit is the life of a sandbox's first process; it never returns.

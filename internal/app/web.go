@@ -73,7 +73,19 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	return agent.Handler(mux), nil
+	return touching(about, agent.Handler(mux)), nil
+}
+
+// touching ends the server's idle time at each request that wants something done.
+func touching(about *ops.About, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions:
+		default:
+			about.Touch()
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // checkReady says why the server cannot take work, nil if it can.

@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"parley/internal/agent"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/sandbox"
 	"parley/internal/store"
 )
 
@@ -32,7 +34,7 @@ func (l *live) send(ctx context.Context, m Message) error {
 		return err
 	}
 	if !l.prepared() {
-		return l.append(userMessage(m)) // the start runs it once there is a place to work in
+		return l.sendEarly(ctx, m)
 	}
 	status, ok := l.state.Status.Next(conversation.TrigUserMessage)
 	if !ok {
@@ -52,10 +54,22 @@ func (l *live) send(ctx context.Context, m Message) error {
 		return err
 	}
 	l.titleFrom(m)
-	if started {
+	switch {
+	case started:
 		l.runStarted()
+	case m.Run && l.held: // who writes wants an answer: the sandbox resumes
+		l.wakeSandbox()
 	}
 	return nil
+}
+
+// sendEarly keeps a message for the start to run, once there is a place to work
+// in. If the start failed or was lost, it is done again.
+func (l *live) sendEarly(ctx context.Context, m Message) error {
+	if err := l.append(userMessage(m)); err != nil || !m.Run {
+		return err
+	}
+	return l.e.startAgain(ctx, l.conv)
 }
 
 // prepared reports whether the start has come as far as the working directory.
@@ -70,17 +84,29 @@ func (l *live) writable() error {
 	return nil
 }
 
+// workingDir is where the agent works, or will if the start gets that far.
+func (l *live) workingDir() string {
+	if d := l.conv.Options.WorkingDir; d != "" {
+		return d
+	}
+	return sandbox.WorkingDir
+}
+
 // opening is the system prompt, before the first message.
 func (l *live) opening() []conversation.Payload {
 	if l.state.HasPrompt {
 		return nil
 	}
+	return []conversation.Payload{l.prompt()}
+}
+
+func (l *live) prompt() conversation.Payload {
 	names := map[string]string{}
 	for name, s := range l.secrets {
 		names[name] = s.Description
 	}
-	return []conversation.Payload{agent.PromptEvent(agent.PromptInput{
-		WorkingDir: l.conv.Options.WorkingDir, Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.opt.Tools)}
+	return agent.PromptEvent(agent.PromptInput{
+		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.opt.Tools)
 }
 
 func userMessage(m Message) *conversation.MessageEvent {
@@ -92,16 +118,22 @@ func userMessage(m Message) *conversation.MessageEvent {
 		LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: m.Parts}, Sender: m.Sender}
 }
 
-// runStarted wakes the sandbox if it is paused, so that the first tool call finds
-// it ready.
+// runStarted begins a run's count and wakes the sandbox.
 func (l *live) runStarted() {
 	l.steps, l.pause, l.held = 0, false, false
+	l.wakeSandbox()
+}
+
+// wakeSandbox resumes the sandbox if it is paused, so that the next tool call
+// finds it ready.
+func (l *live) wakeSandbox() {
 	if l.conv.SandboxID == "" {
 		return
 	}
 	owner, id := l.conv.Owner, l.conv.SandboxID
 	l.e.job(func() {
-		if _, err := l.e.opt.Fleet.Ensure(l.e.ctx, owner, id, true); err != nil {
+		err := l.e.persist(func() error { _, err := l.e.opt.Fleet.Ensure(l.e.ctx, owner, id, true); return err })
+		if err != nil {
 			l.e.opt.Logger.Warn("sandbox not ready for a run", "conversation", l.id, "sandbox", id, "error", err)
 		}
 	})
@@ -117,7 +149,10 @@ func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) erro
 		if l.state.Status == conversation.Running {
 			return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
 		}
-		if l.state.Status == conversation.Finished || l.state.LastUserMsgID == "" || !l.prepared() {
+		if !l.prepared() && (l.state.LastUserMsgID != "" || l.hasInitial()) {
+			return e.startAgain(ctx, l.conv)
+		}
+		if l.state.Status == conversation.Finished || l.state.LastUserMsgID == "" {
 			e.opt.Hub.Snapshot(id, l.state.Head)
 			return nil
 		}
@@ -223,8 +258,22 @@ func (l *live) rejections(reason string) []conversation.Payload {
 }
 
 // Delete removes a conversation with its log and its children, and the sandbox
-// unless another conversation uses it.
+// unless another conversation uses it. A caller who leaves does not stop it half
+// way.
 func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) error {
+	done := make(chan error, 1)
+	if !e.job(func() { done <- e.remove(e.ctx, owner, id) }) {
+		return errStopping()
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) error {
 	conv, err := e.opt.Store.Conversations().Get(ctx, owner, id)
 	if err != nil {
 		return err
@@ -239,7 +288,8 @@ func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) e
 		return err
 	}
 	e.opt.Hub.Deleted(id)
-	return e.deleteSandbox(ctx, owner, conv.SandboxID)
+	// A command may have loaded it again in between; what it does is void.
+	return errors.Join(e.end(ctx, id), e.deleteSandbox(ctx, owner, conv.SandboxID))
 }
 
 func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversation.ID) error {
@@ -250,7 +300,7 @@ func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversati
 			return err
 		}
 		for _, child := range page.Items {
-			if err := e.Delete(ctx, owner, child.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			if err := e.remove(ctx, owner, child.ID); err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
 		}

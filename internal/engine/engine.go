@@ -25,6 +25,7 @@ var (
 	ErrLeaving     = fmt.Errorf("the server is leaving: %w", tool.ErrDetach)
 	ErrLeaseLost   = fmt.Errorf("another server took the conversation over: %w", tool.ErrDetach)
 	ErrDeleted     = errors.New("the conversation was deleted")
+	errMoved       = errors.New("the log moved under its writer")
 )
 
 // Models makes the model of a conversation; onRetry hears of each retry.
@@ -45,6 +46,9 @@ type Options struct {
 	Demo      bool   // users without a model get the scripted one
 	DemoModel string // its id
 	HostDirs  bool   // directories of this machine may be mounted, with a proof
+	// Private are directories of this machine that no sandbox may see: the data
+	// directory. Nothing in them, and nothing that contains them, is mounted.
+	Private   []string
 	IdleAfter time.Duration
 	LeaseTTL  time.Duration
 	// MaxIterations is the bound on steps per run where settings give none.
@@ -186,10 +190,16 @@ func (e *Engine) unload(l *live) {
 	close(l.closed)
 }
 
-// Busy reports whether a conversation of the sandbox is running.
+// Busy reports whether a conversation of the sandbox is running or starting: a
+// clone or a set-up script must not be frozen in the middle.
 func (e *Engine) Busy(sandboxID string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, t := range e.tasks {
+		if t.SandboxID == sandboxID && !t.Status.Done() {
+			return true
+		}
+	}
 	for _, l := range e.live {
 		if l.sandbox.Load() == sandboxID && l.running.Load() {
 			return true

@@ -459,26 +459,26 @@ func TestHostDirNeedsAProof(t *testing.T) {
 	dir := must(filepath.EvalSymlinks(t.TempDir()))
 	const nonce = "0123456789abcdef0123"
 	write := func(name, text string) { _ = os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600) }
-	write("good", nonce)
-	write("wrong", "something else")
-	_ = os.Symlink("good", filepath.Join(dir, "link"))
+	write(".parley-proof-good", nonce)
+	write(".parley-proof-wrong", "something else")
+	_ = os.Symlink(".parley-proof-good", filepath.Join(dir, ".parley-proof-link"))
 	_ = os.Symlink(dir, dir+"-link")
 	for name, tt := range map[string]struct {
 		h  engine.HostDir
 		ok bool
 	}{
-		"good":            {engine.HostDir{Path: dir, Proof: "good", Nonce: nonce}, true},
-		"no proof":        {engine.HostDir{Path: dir, Proof: "missing", Nonce: nonce}, false},
-		"wrong nonce":     {engine.HostDir{Path: dir, Proof: "wrong", Nonce: nonce}, false},
-		"symbolic link":   {engine.HostDir{Path: dir, Proof: "link", Nonce: nonce}, false},
-		"path in proof":   {engine.HostDir{Path: dir, Proof: "../x", Nonce: nonce}, false},
-		"short nonce":     {engine.HostDir{Path: dir, Proof: "good", Nonce: "short"}, false},
-		"relative":        {engine.HostDir{Path: "x", Proof: "good", Nonce: nonce}, false},
-		"root":            {engine.HostDir{Path: "/", Proof: "good", Nonce: nonce}, false},
-		"not clean":       {engine.HostDir{Path: dir + "/", Proof: "good", Nonce: nonce}, false},
-		"through a link":  {engine.HostDir{Path: dir + "-link", Proof: "good", Nonce: nonce}, false},
-		"does not exist":  {engine.HostDir{Path: dir + "-none", Proof: "good", Nonce: nonce}, false},
-		"file as the dir": {engine.HostDir{Path: dir + "/good", Proof: "good", Nonce: nonce}, false},
+		"good":            {engine.HostDir{Path: dir, Proof: ".parley-proof-good", Nonce: nonce}, true},
+		"no proof":        {engine.HostDir{Path: dir, Proof: ".parley-proof-missing", Nonce: nonce}, false},
+		"wrong nonce":     {engine.HostDir{Path: dir, Proof: ".parley-proof-wrong", Nonce: nonce}, false},
+		"symbolic link":   {engine.HostDir{Path: dir, Proof: ".parley-proof-link", Nonce: nonce}, false},
+		"path in proof":   {engine.HostDir{Path: dir, Proof: ".parley-proof-/../x", Nonce: nonce}, false},
+		"short nonce":     {engine.HostDir{Path: dir, Proof: ".parley-proof-good", Nonce: "short"}, false},
+		"relative":        {engine.HostDir{Path: "x", Proof: ".parley-proof-good", Nonce: nonce}, false},
+		"root":            {engine.HostDir{Path: "/", Proof: ".parley-proof-good", Nonce: nonce}, false},
+		"not clean":       {engine.HostDir{Path: dir + "/", Proof: ".parley-proof-good", Nonce: nonce}, false},
+		"through a link":  {engine.HostDir{Path: dir + "-link", Proof: ".parley-proof-good", Nonce: nonce}, false},
+		"does not exist":  {engine.HostDir{Path: dir + "-none", Proof: ".parley-proof-good", Nonce: nonce}, false},
+		"file as the dir": {engine.HostDir{Path: dir + "/.parley-proof-good", Proof: ".parley-proof-good", Nonce: nonce}, false},
 	} {
 		_, err := w.engine.Start(t.Context(), engine.StartRequest{Owner: owner, HostDir: &tt.h})
 		if (err == nil) != tt.ok {
@@ -488,7 +488,7 @@ func TestHostDirNeedsAProof(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	h := engine.HostDir{Path: dir, Proof: "good", Nonce: nonce}
+	h := engine.HostDir{Path: dir, Proof: ".parley-proof-good", Nonce: nonce}
 	if _, err := w.engine.Start(t.Context(), engine.StartRequest{Owner: owner, HostDir: &h}); err == nil {
 		t.Error("a directory that everybody may write to is accepted")
 	}

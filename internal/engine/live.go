@@ -49,14 +49,15 @@ type live struct {
 	history    []conversation.Payload
 	masker     Masker
 	secrets    map[string]account.CustomSecret
-	held       bool // its sandbox is paused: no tool runs until that changes
+	choice     account.LLM // the model, with the key to use now
+	held       bool        // its sandbox is paused: no tool runs until that changes
+	wakes      int         // how often something outside changed
 	work       *work
-	pause      bool                   // pause at the next step boundary
-	interrupts []chan struct{}        // wait for the end of the work
-	steps      int                    // model calls of this run
-	stalled    []conversation.Payload // could not be stored; tried again
-	afterStall func()                 // what to do once it is stored
-	quit       error                  // the goroutine must end
+	pause      bool            // pause at the next step boundary
+	interrupts []chan struct{} // wait for the end of the work
+	steps      int             // model calls of this run
+	stalled    func()          // appends what could not be stored; tried again
+	quit       error           // the goroutine must end
 }
 
 type atomicString struct{ v atomic.Value }
@@ -78,13 +79,13 @@ func (l *live) nudge() {
 
 // run is the conversation's goroutine: load, serve, release.
 func (l *live) run() {
-	defer l.e.unload(l)
+	defer l.unload()
 	ctx := l.e.ctx
+	defer l.release()
 	if err := l.load(ctx); err != nil {
 		l.refuse(err)
 		return
 	}
-	defer l.release()
 	idle := time.NewTimer(l.e.opt.IdleAfter)
 	defer idle.Stop()
 	retry := time.NewTicker(stallRetry)
@@ -97,6 +98,7 @@ func (l *live) run() {
 		case post := <-l.posts:
 			post(l)
 		case <-l.wake:
+			l.wakes++
 			l.held = false
 		case <-retry.C:
 			l.retryStalled()
@@ -112,6 +114,15 @@ func (l *live) run() {
 		idle.Reset(l.e.opt.IdleAfter)
 	}
 	l.park(l.quit)
+}
+
+// unload forgets the conversation. One whose log moved under this goroutine is
+// loaded again at once: its run must not stay without anybody who drives it.
+func (l *live) unload() {
+	l.e.unload(l)
+	if errors.Is(l.quit, errMoved) {
+		l.e.takeUp(l.id)
+	}
 }
 
 const stallRetry = 2 * time.Second
@@ -206,6 +217,9 @@ func (l *live) park(cause error) {
 }
 
 func (l *live) release() {
+	if l.lease.Load() == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 5*time.Second)
 	defer cancel()
 	if err := l.e.opt.Store.Leases().Release(ctx, l.id, l.e.opt.Holder, l.lease.Load()); err != nil {
@@ -229,9 +243,7 @@ func (l *live) append(payloads ...conversation.Payload) error {
 	err = l.e.opt.Store.Events().Append(ctx, store.Append{Conversation: l.id, ExpectHead: l.state.Head,
 		Generation: l.lease.Load(), Events: events, Summary: state.Summary(), Now: now})
 	if err != nil {
-		if c := fault.CodeOf(err); c == store.CodeHeadMoved || c == store.CodeLeaseLost || fault.Is(err, fault.NotFound) {
-			l.quit = ErrLeaseLost
-		}
+		l.quit = quitFor(err)
 		return err
 	}
 	for _, ev := range events {
@@ -240,6 +252,20 @@ func (l *live) append(payloads ...conversation.Payload) error {
 		}
 	}
 	l.e.opt.Hub.Wake(l.id, l.state.Head)
+	return nil
+}
+
+// quitFor returns why the goroutine must end after a refused append, nil if it
+// may try again.
+func quitFor(err error) error {
+	switch {
+	case fault.CodeOf(err) == store.CodeHeadMoved:
+		return errMoved
+	case fault.CodeOf(err) == store.CodeLeaseLost:
+		return ErrLeaseLost
+	case fault.Is(err, fault.NotFound):
+		return ErrDeleted
+	}
 	return nil
 }
 
@@ -254,7 +280,7 @@ func (l *live) encode(payloads []conversation.Payload) ([]conversation.Event, *c
 		maskPayload(p, l.masker)
 		ev, err := conversation.Encode(p)
 		if err != nil {
-			return nil, nil, fault.Wrap(err, fault.Internal, "encode_event", "An event could not be encoded.")
+			return nil, nil, fault.Wrap(err, fault.Internal, codeEncode, "An event could not be encoded.")
 		}
 		ev.Seq = next.Head
 		next.Apply(ev, p)
@@ -303,7 +329,7 @@ func (l *live) transition(t conversation.Trigger, before ...conversation.Payload
 	was := l.state.Status
 	ev, next, ok := l.statusEvent(t)
 	if !ok {
-		return fault.New(fault.Conflict, "wrong_state", "The conversation is %s: %s is not possible.", was, t)
+		return fault.New(fault.Conflict, codeWrongState, "The conversation is %s: %s is not possible.", was, t)
 	}
 	if ev != nil {
 		before = append(before, ev)
@@ -325,21 +351,49 @@ func (l *live) runEnded() {
 
 // must appends the outcome of work. If the store refuses, the outcome is kept and
 // tried again until it is in: nothing that happened is lost, and nothing goes on
-// before it is stored.
+// before it is stored. What can never be stored ends the run.
 func (l *live) must(then func(), t conversation.Trigger, payloads ...conversation.Payload) {
 	err := l.settle(t, payloads)
-	if err == nil {
+	switch {
+	case err == nil:
 		then()
+	case l.quit != nil:
+	case hopeless(err):
+		l.giveUp(err)
+	default:
+		l.stall(err, func() { l.must(then, t, payloads...) })
+	}
+}
+
+// Codes of appends that fail again however often they are tried.
+const (
+	codeWrongState = "wrong_state"
+	codeEncode     = "encode_event"
+)
+
+func hopeless(err error) bool {
+	c := fault.CodeOf(err)
+	return c == codeWrongState || c == codeEncode || c == store.CodeExists
+}
+
+// giveUp ends a run whose outcome cannot be an event: a defect, which must
+// neither leave a call unanswered nor hold the conversation for ever.
+func (l *live) giveUp(cause error) {
+	l.e.opt.Logger.Error("outcome dropped", "conversation", l.id, "error", l.masker.Mask(cause.Error()))
+	if l.state.Status != conversation.Running {
+		l.boundary() // the run ended while the work was under way
 		return
 	}
-	if l.quit != nil {
-		return
-	}
+	events := l.answers("The result of this call could not be recorded.")
+	l.must(l.boundary, conversation.TrigFail, append(events, errorEvent(cause))...)
+}
+
+// stall keeps what could not be stored.
+func (l *live) stall(err error, again func()) {
 	l.e.opt.Logger.Error("events not stored; trying again", "conversation", l.id, "error", err)
 	l.e.opt.Hub.Notice(l.id, stream.Notice{Code: fault.CodeOf(err), Detail: fault.PublicText(err) +
 		" The conversation waits and goes on by itself once its events can be stored."})
-	l.stalled = payloads
-	l.afterStall = func() { l.must(then, t, payloads...) }
+	l.stalled = again
 }
 
 func (l *live) settle(t conversation.Trigger, payloads []conversation.Payload) error {
@@ -350,12 +404,10 @@ func (l *live) settle(t conversation.Trigger, payloads []conversation.Payload) e
 }
 
 func (l *live) retryStalled() {
-	if l.stalled == nil {
-		return
+	if again := l.stalled; again != nil {
+		l.stalled = nil
+		again()
 	}
-	again := l.afterStall
-	l.stalled, l.afterStall = nil, nil
-	again()
 }
 
 // policy is what the conversation's owner decided about confirmation.
@@ -364,5 +416,6 @@ func (l *live) policy() agent.Policy {
 }
 
 func isLeaving(cause error) bool {
-	return errors.Is(cause, ErrLeaving) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrDeleted)
+	return errors.Is(cause, ErrLeaving) || errors.Is(cause, ErrLeaseLost) || errors.Is(cause, ErrDeleted) ||
+		errors.Is(cause, errMoved)
 }

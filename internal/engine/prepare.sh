@@ -12,9 +12,13 @@ if [ ! -f "$HOME/.gitconfig" ]; then
     "${PARLEY_GIT_NAME:-openhands}" "${PARLEY_GIT_EMAIL:-openhands@all-hands.dev}" >"$HOME/.gitconfig"
 fi
 if [ -n "${PARLEY_CLONE:-}" ] && [ ! -d "$PARLEY_CLONE_DIR/.git" ]; then
-  git clone --quiet -- "$PARLEY_CLONE" "$PARLEY_CLONE_DIR"
-  cd "$PARLEY_CLONE_DIR"
+  # Made beside its place: a clone that was cut off must not pass for a whole one.
+  part="$PARLEY_CLONE_DIR.parley-part"
+  rm -rf "$part"
+  git clone --quiet -- "$PARLEY_CLONE" "$part"
+  cd "$part"
   if [ -n "$PARLEY_BRANCH" ]; then git checkout --quiet "$PARLEY_BRANCH" --; else git checkout --quiet -b "$PARLEY_NEW_BRANCH"; fi
+  mv -T "$part" "$PARLEY_CLONE_DIR"
 elif [ -n "${PARLEY_INIT:-}" ] && [ ! -d .git ]; then
   git init --quiet --template= .
 fi

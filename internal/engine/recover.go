@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/store"
 )
 
 // maxRecoveries bounds how often a run is taken up again without the model having
@@ -19,18 +21,43 @@ func (e *Engine) Recover(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		if _, err := e.load(id); err != nil {
-			return err
-		}
+		e.takeUp(id)
 	}
 	tasks, err := e.opt.Store.StartTasks().Unfinished(ctx)
 	if err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		e.job(func() { e.bringUp(t) })
+		e.carryOut(t)
 	}
 	return nil
+}
+
+// takeUp loads a conversation with a run that nobody drives. While the store
+// refuses writes it tries again: the run must not wait for a user to notice.
+func (e *Engine) takeUp(id conversation.ID) {
+	e.job(func() {
+		err := e.persist(func() error { return e.do(e.ctx, "", id, func(*live) error { return nil }) })
+		if err != nil && e.ctx.Err() == nil {
+			e.opt.Logger.Error("run not taken up", "conversation", id, "error", err)
+		}
+	})
+}
+
+// persist does something again while the store refuses writes, until the engine
+// leaves. It returns what the last try did.
+func (e *Engine) persist(do func() error) error {
+	for {
+		err := do()
+		if c := fault.CodeOf(err); c != store.CodeStoreFull && c != store.CodeStoreReadOnly {
+			return err
+		}
+		select {
+		case <-time.After(stallRetry):
+		case <-e.ctx.Done():
+			return err
+		}
+	}
 }
 
 // recover answers the calls of a run that nobody owned any more. Their outcome is
@@ -40,11 +67,8 @@ func (l *live) recover(_ context.Context) error {
 	if l.state.Status != conversation.Running {
 		return nil
 	}
-	var events []conversation.Payload
-	for _, a := range l.state.Pending {
-		events = append(events, agentError(a, "The server was restarted while this ran, so its outcome is unknown. "+
-			"Check what it has done before you run it again."))
-	}
+	events := l.answers("The server was restarted while this ran, so its outcome is unknown. " +
+		"Check what it has done before you run it again.")
 	notes := l.state.Notes
 	notes.LLMRetry = nil
 	notes.Recoveries++

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,26 +51,40 @@ func isLoopback(base string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// currentLLM is the conversation's model with the key to use now. A key that was
-// replaced in the settings counts at once, but only for the provider and endpoint
-// it was stored for: it must never be sent anywhere else.
-func (e *Engine) currentLLM(ctx context.Context, conv *conversation.Conversation) (account.LLM, error) {
-	chosen := conv.Options.LLM
-	s, err := e.opt.Store.Accounts().Settings(ctx, conv.Owner)
-	if fault.Is(err, fault.NotFound) {
-		return chosen, nil
+// withModel is the choice of another model than the settings'. A parent's model
+// comes with the parent's endpoint and key; any other takes the settings' key
+// only if its calls go where that key was stored for.
+func withModel(settings account.LLM, model string, parent *conversation.Conversation) account.LLM {
+	if parent != nil && parent.Options.LLM.Model == model {
+		return parent.Options.LLM
 	}
-	if err != nil {
-		return chosen, err
+	chosen := settings
+	chosen.Model = model
+	if settings.Model != "" && !sameEndpoint(settings, chosen) {
+		chosen.APIKey = account.Secret{}
 	}
-	now := s.LLM()
-	if now.APIKey.IsSet() && now.BaseURL == chosen.BaseURL && providerName(now.Model) == providerName(chosen.Model) {
-		chosen.APIKey = now.APIKey
-	}
-	return chosen, nil
+	return chosen
 }
 
-// refresh reads again what the user may have changed: secrets and what to mask.
+// sameEndpoint reports whether calls of two models go to the same place: that of
+// the base URL, or else the provider's.
+func sameEndpoint(a, b account.LLM) bool {
+	return a.BaseURL == b.BaseURL && (a.BaseURL != "" || strings.EqualFold(providerName(a.Model), providerName(b.Model)))
+}
+
+// currentLLM is the conversation's model with the key to use now. A key that was
+// replaced in the settings counts at once, but only for the endpoint it was
+// stored for: it must never be sent anywhere else.
+func currentLLM(s *account.Settings, conv *conversation.Conversation) account.LLM {
+	chosen := conv.Options.LLM
+	if now := s.LLM(); now.APIKey.IsSet() && sameEndpoint(now, chosen) {
+		chosen.APIKey = now.APIKey
+	}
+	return chosen
+}
+
+// refresh reads again what the user may have changed: the model's key, secrets,
+// and what to mask.
 func (l *live) refresh(ctx context.Context) error {
 	settings, err := l.e.opt.Store.Accounts().Settings(ctx, l.conv.Owner)
 	if fault.Is(err, fault.NotFound) {
@@ -77,6 +93,7 @@ func (l *live) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.choice = currentLLM(settings, l.conv)
 	l.secrets = secretsOf(settings, l.conv)
 	l.masker = l.e.opt.NewMasker(secretValues(settings, l.conv))
 	return nil
@@ -168,8 +185,11 @@ func maskParts(parts []content.Part, m Masker) {
 	}
 }
 
-// structural are the members of actions and observations that are no free text.
+// structural are the members of events that name what something is, in one plain
+// word. With anything else in them they are free text.
 var structural = map[string]bool{"kind": true, "type": true, "code": true}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_]{1,64}$`)
 
 // maskJSON masks the strings of a JSON value. A value without secrets is returned
 // as it is, byte for byte.
@@ -178,7 +198,9 @@ func maskJSON(raw json.RawMessage, m Masker) json.RawMessage {
 		return raw
 	}
 	var v any
-	if json.Unmarshal(raw, &v) != nil {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber() // numbers stay as they were written
+	if !json.Valid(raw) || d.Decode(&v) != nil {
 		return json.RawMessage(m.Mask(string(raw)))
 	}
 	out, err := content.Marshal(maskValue(v, m))
@@ -192,16 +214,30 @@ func maskValue(v any, m Masker) any {
 	switch x := v.(type) {
 	case string:
 		return m.Mask(x)
+	case json.Number:
+		if hidden := m.Mask(x.String()); hidden != x.String() {
+			return hidden
+		}
 	case []any:
 		for i := range x {
 			x[i] = maskValue(x[i], m)
 		}
 	case map[string]any:
-		for k, member := range x {
-			if !structural[k] {
-				x[k] = maskValue(member, m)
-			}
-		}
+		return maskMembers(x, m)
 	}
 	return v
+}
+
+func maskMembers(members map[string]any, m Masker) map[string]any {
+	out := make(map[string]any, len(members))
+	for k, member := range members {
+		if word, ok := member.(string); !ok || !structural[k] || !plainWord.MatchString(word) {
+			member = maskValue(member, m)
+		}
+		if !plainWord.MatchString(k) {
+			k = m.Mask(k)
+		}
+		out[k] = member
+	}
+	return out
 }

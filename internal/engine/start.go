@@ -10,7 +10,6 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
-	"parley/internal/sandbox"
 	"parley/internal/tool"
 )
 
@@ -36,13 +35,47 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (*conversation.Sta
 		return nil, err
 	}
 	if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
-		return nil, err
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return nil, errors.Join(err, e.opt.Store.Conversations().Delete(undo, conv.ID))
 	}
 	shown := *task
-	if !e.job(func() { e.bringUp(task) }) {
+	if !e.carryOut(task) {
 		return nil, errStopping()
 	}
 	return &shown, nil
+}
+
+// carryOut brings a conversation up in the background. From its return on the
+// task counts as under way. False if the engine is closing.
+func (e *Engine) carryOut(task *conversation.StartTask) bool {
+	e.track(task)
+	if !e.job(func() { e.bringUp(task) }) {
+		e.untrack(task.ID)
+		return false
+	}
+	return true
+}
+
+// startAgain makes up for a start that failed or was lost: it does it again, as
+// a task of its own. It does nothing if a start is under way.
+func (e *Engine) startAgain(ctx context.Context, conv *conversation.Conversation) error {
+	if e.starting(conv.ID) {
+		return nil
+	}
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	task := &conversation.StartTask{ID: string(conversation.NewID()), Owner: conv.Owner, ConversationID: conv.ID,
+		SandboxID: conv.SandboxID, Status: conversation.TaskWorking, CreatedAt: now, UpdatedAt: now}
+	if last, err := e.opt.Store.StartTasks().Latest(ctx, conv.ID); err == nil {
+		task.Request = last.Request
+	}
+	if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
+		return err
+	}
+	if !e.carryOut(task) {
+		return errStopping()
+	}
+	return nil
 }
 
 // newConversation builds the record of a start, or says why it cannot be.
@@ -55,7 +88,7 @@ func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conve
 	if err != nil {
 		return nil, err
 	}
-	opt, err := e.options(settings, req)
+	opt, err := e.options(settings, req, parent)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +148,7 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 }
 
 // options snapshots what the settings and the request say about the agent.
-func (e *Engine) options(s *account.Settings, req *StartRequest) (conversation.Options, error) {
+func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (conversation.Options, error) {
 	opt := conversation.Options{LLM: s.LLM(), MaxIterations: e.opt.MaxIterations, MaxBudget: s.MaxBudgetPerTask,
 		SystemSuffix: req.Instructions, MCP: s.MCP, Secrets: req.Secrets, SpecID: req.SpecID,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
@@ -132,7 +165,7 @@ func (e *Engine) options(s *account.Settings, req *StartRequest) (conversation.O
 		opt.ConfirmationMode = *req.ConfirmationMode
 	}
 	if req.LLMModel != "" {
-		opt.LLM.Model = req.LLMModel
+		opt.LLM = withModel(opt.LLM, req.LLMModel, parent)
 	}
 	if opt.LLM.Model == "" && e.opt.Demo {
 		opt.LLM = account.LLM{Model: e.opt.DemoModel}
@@ -150,7 +183,7 @@ func deref(s *string) string {
 
 // checkSandbox checks the sandbox or the host directory that a request names.
 func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conversation.Options, parent *conversation.Conversation) error {
-	if parent != nil {
+	if parent != nil && req.SandboxID == parent.SandboxID {
 		opt.WorkingDir = parent.Options.WorkingDir
 	}
 	if req.SandboxID != "" {
@@ -186,14 +219,13 @@ func hasSpec(specs []fleet.Spec, id string) bool {
 // bringUp carries out a start task. It is idempotent: a server that was stopped
 // in the middle does it again.
 func (e *Engine) bringUp(task *conversation.StartTask) {
-	e.track(task)
 	defer e.untrack(task.ID)
-	err := e.prepare(e.ctx, task)
+	err := e.persist(func() error { return e.prepare(e.ctx, task) })
 	switch {
 	case err == nil:
-		e.progress(task, conversation.TaskReady, "")
+		e.finish(task, conversation.TaskReady, "")
 	case e.ctx.Err() != nil: // the next life of the server goes on
-	case fault.Is(err, fault.NotFound) && e.isDeleted(task):
+	case e.isDeleted(task):
 		e.dropSandbox(task)
 	default:
 		e.opt.Logger.Error("conversation not started", "conversation", task.ConversationID, "error", err)
@@ -216,17 +248,26 @@ func (e *Engine) untrack(id string) {
 	delete(e.tasks, id)
 }
 
-func (e *Engine) progress(task *conversation.StartTask, s conversation.TaskStatus, detail string) {
-	task.Status, task.Detail, task.UpdatedAt = s, detail, time.Now().UTC().Truncate(time.Microsecond)
-	if s.Done() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 30*time.Second)
-		defer cancel()
-		if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
-			e.opt.Logger.Error("start task not stored", "task", task.ID, "error", err)
-			return // not shown either: READY must be true after a crash
-		}
-	}
+func (e *Engine) progress(task *conversation.StartTask, s conversation.TaskStatus) {
+	task.Status, task.UpdatedAt = s, time.Now().UTC().Truncate(time.Microsecond)
 	e.track(task)
+}
+
+// finish stores how a task ended. It is not shown before: READY must be true
+// after a crash.
+func (e *Engine) finish(task *conversation.StartTask, s conversation.TaskStatus, detail string) {
+	task.Status, task.Detail, task.UpdatedAt = s, detail, time.Now().UTC().Truncate(time.Microsecond)
+	err := e.persist(func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), 10*time.Second)
+		defer cancel()
+		if e.isDeleted(task) {
+			return nil // its tasks went with it
+		}
+		return e.opt.Store.StartTasks().Save(ctx, task)
+	})
+	if err != nil {
+		e.opt.Logger.Error("start task not stored", "task", task.ID, "error", err)
+	}
 }
 
 func (e *Engine) isDeleted(task *conversation.StartTask) bool {
@@ -246,7 +287,7 @@ func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) erro
 	if err != nil {
 		return err
 	}
-	e.progress(task, conversation.TaskSandbox, "")
+	e.progress(task, conversation.TaskSandbox)
 	hands, err := e.sandboxFor(ctx, task, conv)
 	if err != nil {
 		return err
@@ -255,7 +296,7 @@ func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) erro
 	if err != nil {
 		return err
 	}
-	e.progress(task, conversation.TaskConversation, "")
+	e.progress(task, conversation.TaskConversation)
 	_, err = e.opt.Store.Conversations().Update(ctx, conv.ID, time.Now().UTC(), func(c *conversation.Conversation) error {
 		c.Options.WorkingDir = dir
 		return nil
@@ -263,13 +304,16 @@ func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) erro
 	if err != nil {
 		return err
 	}
-	return e.sayFirst(ctx, conv)
+	return e.sayFirst(ctx, conv, conv.Options.WorkingDir == "")
 }
 
 // sandboxFor returns the hands of the conversation's sandbox, making it if need be.
 func (e *Engine) sandboxFor(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation) (tool.Hands, error) {
 	if conv.SandboxID == "" {
-		s, err := e.opt.Fleet.Start(ctx, fleet.StartRequest{Owner: conv.Owner, SpecID: conv.Options.SpecID, HostDir: conv.Options.HostDir})
+		// The id follows from the task: a start that is carried out again after a
+		// crash finds the sandbox that it made.
+		s, err := e.opt.Fleet.Start(ctx, fleet.StartRequest{ID: "sb-" + task.ID, Owner: conv.Owner,
+			SpecID: conv.Options.SpecID, HostDir: conv.Options.HostDir})
 		if err != nil {
 			return nil, err
 		}
@@ -284,32 +328,43 @@ func (e *Engine) sandboxFor(ctx context.Context, task *conversation.StartTask, c
 		conv.SandboxID = s.ID
 	}
 	task.SandboxID = conv.SandboxID
-	e.progress(task, conversation.TaskSandbox, "")
+	e.progress(task, conversation.TaskSandbox)
 	return e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, true)
 }
 
 // sayFirst appends the first message and starts the run, unless an earlier life
-// of the server did.
-func (e *Engine) sayFirst(ctx context.Context, conv *conversation.Conversation) error {
+// of the server did. fresh says that the working directory is new, so that
+// nothing can have run yet: an error is that of a start which failed.
+func (e *Engine) sayFirst(ctx context.Context, conv *conversation.Conversation, fresh bool) error {
 	return e.do(ctx, conv.Owner, conv.ID, func(l *live) error {
-		fresh, err := e.opt.Store.Conversations().Get(ctx, "", conv.ID)
+		stored, err := e.opt.Store.Conversations().Get(ctx, "", conv.ID)
 		if err != nil {
 			return err
 		}
-		l.conv = fresh
-		l.sandbox.Store(fresh.SandboxID)
+		l.adopt(stored)
 		if l.hasInitial() {
 			return l.send(ctx, l.initial())
 		}
-		if l.state.LastUserMsgID == "" || l.state.Status != conversation.Idle {
+		failed := fresh && l.state.Status == conversation.Error
+		if l.state.LastUserMsgID == "" || l.state.Status != conversation.Idle && !failed {
 			return nil
 		}
-		if err := l.transition(conversation.TrigRun, l.opening()...); err != nil { // what was said meanwhile
+		events := l.opening()
+		if failed && events == nil { // told before the directory was known
+			events = append(events, l.prompt())
+		}
+		if err := l.transition(conversation.TrigRun, events...); err != nil { // what was said meanwhile
 			return err
 		}
 		l.runStarted()
 		return nil
 	})
+}
+
+// adopt takes a newer record over.
+func (l *live) adopt(conv *conversation.Conversation) {
+	l.conv = conv
+	l.sandbox.Store(conv.SandboxID)
 }
 
 // hasInitial reports whether there is a first message that was not said yet.
@@ -325,27 +380,29 @@ func (l *live) initial() Message {
 }
 
 // startFailed says in the task and in the conversation why the start failed. The
-// conversation can be continued: the next run tries the sandbox again.
+// conversation can be continued: the next message does the start again. One that
+// came to life already (the server was restarted at the end of its start) tells
+// its own story; what waits for confirmation there must go on waiting.
 func (e *Engine) startFailed(task *conversation.StartTask, cause error) {
-	err := e.do(e.ctx, task.Owner, task.ConversationID, func(l *live) error {
-		conv, err := e.opt.Store.Conversations().Update(e.ctx, task.ConversationID, time.Now().UTC(), func(c *conversation.Conversation) error {
-			if c.Options.WorkingDir == "" {
-				c.Options.WorkingDir = sandbox.WorkingDir
-			}
-			return nil
-		})
+	note := func(l *live) error {
+		conv, err := e.opt.Store.Conversations().Get(e.ctx, "", task.ConversationID)
 		if err != nil {
 			return err
 		}
-		l.conv = conv
+		l.adopt(conv)
+		defer e.untrack(task.ID) // a message from now on does the start again
+		if s := l.state.Status; s != conversation.Idle && s != conversation.Error || len(l.state.Pending) > 0 {
+			return nil
+		}
 		var events []conversation.Payload
 		if l.hasInitial() {
 			events = append(l.opening(), userMessage(l.initial()))
 		}
 		return l.transition(conversation.TrigFail, append(events, errorEvent(cause))...)
-	})
+	}
+	err := e.persist(func() error { return e.do(e.ctx, task.Owner, task.ConversationID, note) })
 	if err != nil && !errors.Is(err, context.Canceled) {
 		e.opt.Logger.Error("failed start not noted", "conversation", task.ConversationID, "error", err)
 	}
-	e.progress(task, conversation.TaskError, fault.PublicText(cause))
+	e.finish(task, conversation.TaskError, fault.PublicText(cause))
 }

@@ -5,14 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/agent"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/sandboxd"
 	"parley/internal/tool"
 )
 
@@ -21,11 +24,11 @@ const toolFinish = "finish"
 
 // advance starts the next piece of a run, if there is a run and nothing under way.
 func (l *live) advance() {
-	if l.work != nil || l.stalled != nil || l.quit != nil || l.state.Status != conversation.Running {
+	if l.work != nil || l.stalled != nil || l.quit != nil || l.state.Status != conversation.Running || l.e.ctx.Err() != nil {
 		return
 	}
 	if l.pause {
-		l.must(nothing, conversation.TrigPause, &conversation.PauseEvent{
+		l.must(l.boundary, conversation.TrigPause, &conversation.PauseEvent{
 			Header: conversation.Head(conversation.KindPause, conversation.SourceUser, time.Time{})})
 		return
 	}
@@ -37,13 +40,11 @@ func (l *live) advance() {
 		return
 	}
 	if over := l.overLimit(); over != nil {
-		l.must(nothing, conversation.TrigFail, over)
+		l.must(l.boundary, conversation.TrigFail, over)
 		return
 	}
 	l.startModel()
 }
-
-func nothing() {}
 
 // overLimit returns why the run must not go on.
 func (l *live) overLimit() conversation.Payload {
@@ -88,22 +89,41 @@ func (l *live) post(f func(*live)) {
 	}
 }
 
-// startModel calls the model with the history so far.
+// startModel calls the model with the history so far. The settings are read
+// anew: a key that was replaced counts at once, and is masked from then on.
 func (l *live) startModel() {
 	l.steps++
-	conv, seen := *l.conv, l.state.LastUserMsgID
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 10*time.Second)
+	defer cancel()
+	if err := l.refresh(ctx); err != nil {
+		l.fail(err)
+		return
+	}
+	choice := l.choice
+	seen := l.state.LastUserMsgID
 	history, fields := l.history, l.state.ProviderFields
 	l.start(func(ctx context.Context) func(*live) {
-		resp, err := l.callModel(ctx, &conv, agent.View(history, fields))
+		resp, err := guarded(l.e, "model", func() (*llm.Response, error) {
+			return l.callModel(ctx, choice, agent.View(history, fields))
+		})
 		return func(l *live) { l.modelDone(context.Cause(ctx), resp, err, seen) }
 	})
 }
 
-func (l *live) callModel(ctx context.Context, conv *conversation.Conversation, messages []content.Message) (*llm.Response, error) {
-	choice, err := l.e.currentLLM(ctx, conv)
-	if err != nil {
-		return nil, err
-	}
+// guarded turns a panic into an error: a defect of one tool or model must not
+// take the server down with all its conversations. The panic's value may hold
+// anything, secrets included, and is not logged.
+func guarded[T any](e *Engine, what string, f func() (T, error)) (out T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.opt.Logger.Error("defect", "in", what, "panic", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			err = fault.New(fault.Internal, "defect", "A defect of the server stopped this. Its log has the details.")
+		}
+	}()
+	return f()
+}
+
+func (l *live) callModel(ctx context.Context, choice account.LLM, messages []content.Message) (*llm.Response, error) {
 	model, err := l.e.opt.Models(choice, func(_ context.Context, r llm.Retry) {
 		l.post(func(l *live) { l.noteRetry(r) })
 	})
@@ -114,8 +134,12 @@ func (l *live) callModel(ctx context.Context, conv *conversation.Conversation, m
 	if err != nil {
 		return nil, err
 	}
-	return model.Do(ctx, &llm.Request{Messages: messages, Tools: tools, SessionID: string(l.id),
+	resp, err := model.Do(ctx, &llm.Request{Messages: messages, Tools: tools, SessionID: string(l.id),
 		OnDelta: func(d llm.Delta) { l.e.opt.Hub.Delta(l.id, l.head.Load(), d.Text, d.Reasoning) }})
+	if err == nil && resp == nil {
+		err = &llm.Error{Class: llm.ClassNoResponse}
+	}
+	return resp, err
 }
 
 // noteRetry tells the user what the run waits for. That it cannot be stored is no
@@ -137,10 +161,16 @@ func (l *live) modelDone(cause error, resp *llm.Response, err error, seen string
 		return
 	}
 	resp.ID = l.freshResponseID(resp.ID)
-	turn := agent.Interpret(resp, l.e.opt.Tools, l.policy())
+	turn, err := guarded(l.e, "answer", func() (agent.Turn, error) {
+		return agent.Interpret(resp, l.e.opt.Tools, l.policy()), nil
+	})
+	if err != nil {
+		l.fail(err)
+		return
+	}
 	events := append(turn.Events, l.statsAfter(resp))
 	notes := conversation.AgentNotes{}
-	if len(resp.Message.Extra) > 0 {
+	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
 		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
 	}
 	if !notes.Empty() || !l.state.Notes.Empty() {
@@ -156,6 +186,16 @@ func (l *live) modelDone(cause error, resp *llm.Response, err error, seen string
 		trigger = conversation.TrigFinish
 	}
 	l.must(func() { l.stepDone(cause) }, trigger, events...)
+}
+
+// validMembers reports whether all values are JSON: what is not could never be stored.
+func validMembers(m map[string]json.RawMessage) bool {
+	for _, raw := range m {
+		if !json.Valid(raw) {
+			return false
+		}
+	}
+	return true
 }
 
 // freshResponseID returns id, or one of our own if an earlier answer had the same:
@@ -193,6 +233,9 @@ func (l *live) stepDone(cause error) {
 	}
 }
 
+// boundary is a step boundary without anything to record.
+func (l *live) boundary() { l.stepDone(nil) }
+
 func nudge(text string) *conversation.MessageEvent {
 	return &conversation.MessageEvent{
 		Header:     conversation.Head(conversation.KindMessage, conversation.SourceEnvironment, time.Time{}),
@@ -216,8 +259,8 @@ func (l *live) statsAfter(resp *llm.Response) conversation.Payload {
 
 // fail ends the run with the reason.
 func (l *live) fail(err error) {
-	l.e.opt.Logger.Warn("run failed", "conversation", l.id, "error", err)
-	l.must(nothing, conversation.TrigFail, errorEvent(err))
+	l.e.opt.Logger.Warn("run failed", "conversation", l.id, "error", l.masker.Mask(err.Error()))
+	l.must(l.boundary, conversation.TrigFail, errorEvent(err))
 }
 
 // errorEvent says what went wrong in words for the user.
@@ -266,11 +309,11 @@ func llmErrorEvent(e *llm.Error) *conversation.ConversationErrorEvent {
 
 // startTool runs one tool call.
 func (l *live) startTool(a *conversation.ActionEvent) {
-	conv, command := *l.conv, string(a.Action)
+	conv, command, wakes := *l.conv, string(a.Action), l.wakes
 	secrets := l.secretsFor(command)
 	l.start(func(ctx context.Context) func(*live) {
-		res, err := l.callTool(ctx, &conv, a, secrets)
-		return func(l *live) { l.toolDone(context.Cause(ctx), a, res, err) }
+		res, err := guarded(l.e, a.ToolName, func() (tool.Result, error) { return l.callTool(ctx, &conv, a, secrets) })
+		return func(l *live) { l.toolDone(context.Cause(ctx), a, res, err, wakes) }
 	})
 }
 
@@ -288,11 +331,19 @@ func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, a 
 		}
 		env.Hands = hands
 	}
-	return t.Run(ctx, env, a.Action)
+	res, err := t.Run(ctx, env, a.Action)
+	if fault.CodeOf(err) == sandboxd.CodeGone {
+		l.e.opt.Fleet.AwaitEnd(ctx, conv.SandboxID)
+	}
+	if err == nil && !json.Valid(res.Observation) {
+		err = fault.New(fault.Internal, "bad_observation", "The tool %s gave a result that is no JSON.", a.ToolName)
+	}
+	return res, err
 }
 
-// toolDone records the answer to a call, exactly one.
-func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Result, err error) {
+// toolDone records the answer to a call, exactly one. wakes is what l.wakes was
+// when the call began: what changed since may have been the sandbox's pause.
+func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Result, err error, wakes int) {
 	if err != nil && isLeaving(cause) {
 		return
 	}
@@ -301,11 +352,11 @@ func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Resul
 		return
 	}
 	if fault.CodeOf(err) == fleet.CodePaused {
-		l.held = true
+		l.held = l.wakes == wakes
 		return
 	}
 	if err != nil {
-		l.e.opt.Logger.Warn("tool failed", "conversation", l.id, "tool", a.ToolName, "error", err)
+		l.e.opt.Logger.Warn("tool failed", "conversation", l.id, "tool", a.ToolName, "error", l.masker.Mask(err.Error()))
 		l.must(func() { l.stepDone(cause) }, "", agentError(a, toolFailure(err)))
 		return
 	}
@@ -337,7 +388,7 @@ func (l *live) unseenMessage(a *conversation.ActionEvent) bool {
 }
 
 func toolFailure(err error) string {
-	if fault.CodeOf(err) == "sandbox_gone" {
+	if c := fault.CodeOf(err); c == sandboxd.CodeGone || c == sandboxd.CodeClosed {
 		return "The sandbox stopped while this ran, so its outcome is unknown. " +
 			"The sandbox starts again with the next call: files are kept, running programs and the shell's state are lost."
 	}
@@ -351,17 +402,26 @@ func agentError(a *conversation.ActionEvent, text string) *conversation.AgentErr
 		Classification: &conversation.Classification{Kind: "internal", Retryable: true, UserAction: "retry"}}
 }
 
-// interrupted answers every open call and ends the run as the user's doing.
-func (l *live) interrupted() {
+// answers answers every open call with an error.
+func (l *live) answers(text string) []conversation.Payload {
 	var events []conversation.Payload
 	for _, a := range l.state.Pending {
-		events = append(events, agentError(a, "The user interrupted this call; it may have run in part."))
+		events = append(events, agentError(a, text))
 	}
+	return events
+}
+
+// interrupted answers every open call and ends the run as the user's doing.
+func (l *live) interrupted() {
+	events := l.answers("The user interrupted this call; it may have run in part.")
 	waiting := l.interrupts
 	l.interrupts = nil
 	done := func() {
 		for _, w := range waiting {
 			close(w)
+		}
+		if len(l.interrupts) > 0 { // others came while the store refused ours
+			l.interrupted()
 		}
 	}
 	if l.state.Status != conversation.Running && l.state.Status != conversation.WaitingConfirmation {

@@ -97,7 +97,7 @@ func (e *Engine) starting(id conversation.ID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range e.tasks {
-		if t.ConversationID == id {
+		if t.ConversationID == id && !t.Status.Done() {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/sandbox"
@@ -48,7 +49,7 @@ func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, co
 	dir := base
 	switch {
 	case conv.Repository != "":
-		e.progress(task, conversation.TaskRepository, "")
+		e.progress(task, conversation.TaskRepository)
 		if dir, err = e.cloneEnv(ctx, conv, base, req.Env); err != nil {
 			return "", err
 		}
@@ -99,16 +100,34 @@ func (e *Engine) cloneEnv(ctx context.Context, conv *conversation.Conversation, 
 		return "", err
 	}
 	token := settings.Secrets.ProviderTokens[providerOf(conv)]
+	home := tokenHome(token, conv.GitProvider)
 	if token.Host != nil && *token.Host != "" && repositoryName.MatchString(conv.Repository) {
-		remote.Host = strings.TrimPrefix(strings.TrimPrefix(*token.Host, "https://"), "http://")
+		remote.Scheme, remote.Host = home.Scheme, home.Host
 	}
 	dir := path.Join(base, strings.TrimSuffix(path.Base(remote.Path), ".git"))
 	env["PARLEY_CLONE"], env["PARLEY_CLONE_DIR"], env["PARLEY_BRANCH"] = remote.String(), dir, conv.Branch
 	env["PARLEY_NEW_BRANCH"] = "openhands-workspace-" + string(conversation.NewID())[:8]
-	if token.Token.IsSet() {
+	if token.Token.IsSet() && remote.Scheme == home.Scheme && strings.EqualFold(remote.Host, home.Host) {
 		addGitHeader(env, remote, token.Token.Reveal())
 	}
 	return dir, nil
+}
+
+// tokenHome is where a provider's token is good for, and the only place it is
+// sent to: the host stored with it, or the provider's own.
+func tokenHome(token account.ProviderToken, provider string) *url.URL {
+	host := gitHosts[provider]
+	if token.Host != nil && *token.Host != "" {
+		host = *token.Host
+	}
+	if !strings.Contains(host, "://") {
+		host = "https://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return &url.URL{}
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host}
 }
 
 // addGitHeader authenticates git by environment: nothing of it is kept in the
@@ -156,7 +175,7 @@ func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *
 		{conversation.TaskSetupScript, "if [ -f .openhands/setup.sh ]; then bash .openhands/setup.sh; fi"},
 		{conversation.TaskGitHooks, installHook},
 	} {
-		e.progress(task, step.status, "")
+		e.progress(task, step.status)
 		res, err := hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/bash", "-c", step.script}, Dir: dir,
 			Timeout: setupTimeout, MaxOutput: 1 << 16})
 		if err != nil {
@@ -166,7 +185,7 @@ func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *
 			e.opt.Logger.Warn("a step of the repository's set-up failed", "conversation", conv.ID, "step", step.status, "exit_code", res.ExitCode)
 		}
 	}
-	e.progress(task, conversation.TaskSkills, "")
+	e.progress(task, conversation.TaskSkills)
 	return nil
 }
 
@@ -185,13 +204,13 @@ func (e *Engine) exec(ctx context.Context, conv *conversation.Conversation, hand
 	if res.ExitCode == 0 {
 		return nil
 	}
-	said := strings.TrimSpace(string(res.Stderr))
-	if len(said) > 1000 {
-		said = said[len(said)-1000:]
-	}
 	masker, err := e.maskerFor(ctx, conv)
 	if err != nil {
 		return err
 	}
-	return fault.New(fault.Unavailable, "workspace_failed", "%s: %s", what, masker.Mask(strings.ToValidUTF8(said, "?")))
+	said := masker.Mask(strings.TrimSpace(string(res.Stderr))) // before it is cut: half a secret is one, too
+	if len(said) > 1000 {
+		said = said[len(said)-1000:]
+	}
+	return fault.New(fault.Unavailable, "workspace_failed", "%s: %s", what, strings.ToValidUTF8(said, "?"))
 }

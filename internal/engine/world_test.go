@@ -143,11 +143,57 @@ func finishTool() tool.Tool {
 		})
 }
 
-// flakyStore refuses appends while full is set.
+// flakyStore refuses appends while full is set, and tells of what the engine does.
 type flakyStore struct {
 	store.Store
-	mu   sync.Mutex
-	full bool
+	mu       sync.Mutex
+	full     bool
+	refused  int
+	onUpdate func(ctx context.Context) // before a record is changed; nil = nothing
+	onDelete func()                    // after a record was removed
+}
+
+func (s *flakyStore) refusals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// hook sets what is told.
+func (s *flakyStore) hook(onUpdate func(context.Context), onDelete func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onUpdate, s.onDelete = onUpdate, onDelete
+}
+
+func (s *flakyStore) Conversations() store.Conversations {
+	return &toldConversations{s.Store.Conversations(), s}
+}
+
+type toldConversations struct {
+	store.Conversations
+	s *flakyStore
+}
+
+func (c *toldConversations) Update(ctx context.Context, id conversation.ID, now time.Time, change func(*conversation.Conversation) error) (*conversation.Conversation, error) {
+	c.s.mu.Lock()
+	told := c.s.onUpdate
+	c.s.mu.Unlock()
+	if told != nil {
+		told(ctx)
+	}
+	return c.Conversations.Update(ctx, id, now, change)
+}
+
+func (c *toldConversations) Delete(ctx context.Context, id conversation.ID) error {
+	err := c.Conversations.Delete(ctx, id)
+	c.s.mu.Lock()
+	told := c.s.onDelete
+	c.s.mu.Unlock()
+	if told != nil {
+		told()
+	}
+	return err
 }
 
 func (s *flakyStore) setFull(full bool) {
@@ -166,6 +212,9 @@ type flakyEvents struct {
 func (e *flakyEvents) Append(ctx context.Context, a store.Append) error {
 	e.s.mu.Lock()
 	full := e.s.full
+	if full {
+		e.s.refused++
+	}
 	e.s.mu.Unlock()
 	if full {
 		return fault.New(fault.Unavailable, store.CodeStoreFull, "The disk is full.")

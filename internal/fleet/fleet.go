@@ -44,13 +44,14 @@ type Fleet struct {
 	closed  bool
 }
 
-// entry is one sandbox. mu serialises its lifecycle operations; the fields below
-// it are only touched while it is held, live's are read under Fleet.mu.
+// entry is one sandbox. mu serialises its lifecycle operations.
 type entry struct {
-	id   string
-	mu   turn
-	live *live // nil while no box is attached; guarded by Fleet.mu
-	used time.Time
+	id string
+	mu turn
+	// guarded by Fleet.mu
+	live   *live // nil while no box is attached
+	used   time.Time
+	frozen bool // it is, or is about to be: no short cut to its hands
 }
 
 // live is an attached box.
@@ -100,21 +101,48 @@ func (f *Fleet) Start(ctx context.Context, req StartRequest) (*store.Sandbox, er
 		return nil, fault.New(fault.NotFound, "sandbox_spec_not_found", "Sandbox spec not found: %s", req.SpecID).
 			WithHint("GET /api/v1/sandbox-specs/search lists what there is.")
 	}
+	if req.ID == "" {
+		req.ID = "sb-" + string(conversation.NewID())
+	}
 	now := time.Now().UTC()
-	s := &store.Sandbox{ID: "sb-" + string(conversation.NewID()), Owner: req.Owner, SpecID: spec.ID,
+	s := &store.Sandbox{ID: req.ID, Owner: req.Owner, SpecID: spec.ID,
 		Backend: spec.Backend, Status: store.SandboxStarting, SessionKey: account.NewSecret(account.NewKey("sk-sandbox-")),
 		WorkingDir: spec.WorkingDir, HostDir: req.HostDir, CreatedAt: now, UpdatedAt: now}
-	if err := f.opt.Store.Save(ctx, s); err != nil {
+	e := f.entry(s.ID)
+	if err := e.mu.LockContext(ctx); err != nil { // held until the boot is done, so that whoever needs the sandbox waits
 		return nil, err
 	}
-	e := f.entry(s.ID)
-	e.mu.Lock() // held until the boot is done, so that whoever needs the sandbox waits
+	there, err := f.register(ctx, s)
+	if err != nil || there != nil {
+		e.mu.Unlock()
+		return there, err
+	}
 	booting := *s
 	if !f.job(func() { defer e.mu.Unlock(); f.boot(e, &booting) }) {
 		e.mu.Unlock()
 		return nil, errClosing()
 	}
 	return s, nil
+}
+
+// register stores a new record, or returns the one that has the id already.
+func (f *Fleet) register(ctx context.Context, s *store.Sandbox) (*store.Sandbox, error) {
+	there, err := f.opt.Store.Get(ctx, s.Owner, s.ID)
+	if err == nil || !fault.Is(err, fault.NotFound) {
+		return there, err
+	}
+	if err := f.opt.Store.Save(ctx, s); err != nil {
+		f.forget(s.ID)
+		return nil, err
+	}
+	return nil, nil
+}
+
+// forget drops the entry of a sandbox without a record.
+func (f *Fleet) forget(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.entries, id)
 }
 
 func errClosing() error {
@@ -143,10 +171,39 @@ func (f *Fleet) entry(id string) *entry {
 	return e
 }
 
+// attached returns the live box of an entry, nil if there is none or it is dead.
 func (f *Fleet) attached(e *entry) *live {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if e.live != nil {
+		select {
+		case <-e.live.box.Done(): // watch has not come to it yet
+			return nil
+		default:
+		}
+	}
 	return e.live
+}
+
+// deathTime bounds how long a box that stopped answering may take to be dead.
+const deathTime = 2 * time.Second
+
+// AwaitEnd returns when a sandbox that broke off a call is known to be dead, so
+// that the next Ensure starts it again; at once if it answers after all.
+func (f *Fleet) AwaitEnd(ctx context.Context, id string) {
+	l := f.attached(f.entry(id))
+	if l == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, deathTime)
+	defer cancel()
+	if _, err := l.client.Health(ctx); err == nil {
+		return
+	}
+	select {
+	case <-l.box.Done():
+	case <-ctx.Done():
+	}
 }
 
 // boot creates the box of a record. e.mu is held.
@@ -167,17 +224,22 @@ func (f *Fleet) boot(e *entry, s *store.Sandbox) {
 func (f *Fleet) settle(e *entry, s *store.Sandbox, box sandbox.Box, err error) {
 	if err != nil {
 		f.opt.Logger.Error("sandbox failed", "sandbox", s.ID, "error", err)
-		f.save(s, store.SandboxError, fault.PublicText(err))
+		f.note(s, store.SandboxError, fault.PublicText(err))
 		return
 	}
 	f.attach(e, box)
+	describe(s, box)
+	f.note(s, store.SandboxRunning, "") // if that fails, whoever needs the sandbox does it
+}
+
+// describe writes down in a record how to find its box again.
+func describe(s *store.Sandbox, box sandbox.Box) {
 	if h, err := json.Marshal(box.Handle()); err == nil {
 		s.Handle = h
 	}
 	if w, ok := box.(interface{ WorkingDir() string }); ok && w.WorkingDir() != "" {
 		s.WorkingDir = w.WorkingDir()
 	}
-	f.save(s, store.SandboxRunning, "")
 }
 
 // attach makes a box usable and watches for its death.
@@ -187,7 +249,7 @@ func (f *Fleet) attach(e *entry, box sandbox.Box) {
 	if e.live != nil {
 		e.live.client.Close()
 	}
-	e.live, e.used = l, time.Now()
+	e.live, e.used, e.frozen = l, time.Now(), false
 	closed := f.closed
 	if !closed {
 		f.jobs.Go(func() { f.watch(e, l) })
@@ -219,27 +281,36 @@ func (f *Fleet) watch(e *entry, l *live) {
 	if err != nil || f.attached(e) != nil {
 		return
 	}
-	f.save(s, store.SandboxError, "The sandbox's processes ended unexpectedly (killed from outside, or out of memory). "+
+	f.note(s, store.SandboxError, "The sandbox's processes ended unexpectedly (killed from outside, or out of memory). "+
 		"Its files are kept; it starts again when it is used.")
 }
 
 // save stores a new status. The caller's context may be gone already: what
 // happened must be recorded all the same.
-func (f *Fleet) save(s *store.Sandbox, status store.SandboxStatus, detail string) {
+func (f *Fleet) save(s *store.Sandbox, status store.SandboxStatus, detail string) error {
 	s.Status, s.Detail, s.UpdatedAt = status, detail, time.Now().UTC()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), 10*time.Second)
 	defer cancel()
 	if err := f.opt.Store.Save(ctx, s); err != nil {
-		f.opt.Logger.Error("sandbox status not stored", "sandbox", s.ID, "status", status, "error", err)
+		return err
 	}
 	if f.opt.OnChange != nil {
 		f.opt.OnChange(s.ID)
 	}
+	return nil
+}
+
+// note is save where nobody waits for the outcome.
+func (f *Fleet) note(s *store.Sandbox, status store.SandboxStatus, detail string) {
+	if err := f.save(s, status, detail); err != nil {
+		f.opt.Logger.Error("sandbox status not stored", "sandbox", s.ID, "status", status, "error", err)
+	}
 }
 
 // Ensure returns the hands of a sandbox, waiting for its start and starting its
-// processes again if they died. A paused one is resumed if wake is set, otherwise
-// the error is Conflict with CodePaused.
+// processes again if they died. One that its user paused is resumed if wake is
+// set, otherwise the error is Conflict with CodePaused. One that was paused
+// unasked is always resumed.
 func (f *Fleet) Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error) {
 	e := f.entry(id)
 	if l := f.attached(e); l != nil && wake {
@@ -253,6 +324,9 @@ func (f *Fleet) Ensure(ctx context.Context, owner, id string, wake bool) (tool.H
 	defer e.mu.Unlock()
 	s, err := f.opt.Store.Get(ctx, owner, id)
 	if err != nil {
+		if fault.Is(err, fault.NotFound) && f.attached(e) == nil {
+			f.forget(id)
+		}
 		return nil, gone(err, id)
 	}
 	return f.ensure(ctx, e, s, wake)
@@ -264,8 +338,10 @@ func (f *Fleet) fast(ctx context.Context, e *entry, l *live, owner string) (tool
 	if err != nil || s.Status != store.SandboxRunning {
 		return nil, false
 	}
-	f.touch(e)
-	return l.client, true
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.used = time.Now()
+	return l.client, e.live == l && !e.frozen
 }
 
 func (f *Fleet) touch(e *entry) {
@@ -276,7 +352,7 @@ func (f *Fleet) touch(e *entry) {
 
 func (f *Fleet) ensure(ctx context.Context, e *entry, s *store.Sandbox, wake bool) (tool.Hands, error) {
 	if s.Status == store.SandboxPaused {
-		if !wake {
+		if !wake && byUser(s) {
 			return nil, fault.New(fault.Conflict, CodePaused, "The sandbox is paused.").WithHint("Resume it first.")
 		}
 		if err := f.thaw(ctx, e, s); err != nil {
@@ -290,6 +366,14 @@ func (f *Fleet) ensure(ctx context.Context, e *entry, s *store.Sandbox, wake boo
 	if l == nil {
 		return nil, fault.New(fault.Unavailable, "sandbox_failed", "The sandbox does not start: %s", s.Detail).
 			WithHint("`parley doctor` checks what this machine can do.")
+	}
+	if s.Status != store.SandboxRunning {
+		// It runs, but the store refused to keep that. As STARTING it would be made
+		// again at the next start of the server, and its files would be lost.
+		describe(s, l.box)
+		if err := f.save(s, store.SandboxRunning, ""); err != nil {
+			return nil, err
+		}
 	}
 	f.touch(e)
 	return l.client, nil

@@ -31,11 +31,19 @@ func (f *Fleet) change(ctx context.Context, owner, id string, do func(*entry, *s
 func (f *Fleet) Pause(ctx context.Context, owner, id string) error {
 	return f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
 		if s.Status == store.SandboxPaused {
-			return nil
+			if byUser(s) {
+				return nil
+			}
+			return f.save(s, store.SandboxPaused, "") // from now on it stays so until it is resumed
 		}
 		return f.freeze(ctx, e, s, "")
 	})
 }
+
+// byUser reports whether a paused sandbox was paused by its user, who alone needs
+// no explanation. Only such a pause holds a run; what Parley paused by itself, or
+// found dead after a restart, starts again when it is used.
+func byUser(s *store.Sandbox) bool { return s.Detail == "" }
 
 func (f *Fleet) freeze(ctx context.Context, e *entry, s *store.Sandbox, detail string) error {
 	if f.attached(e) == nil {
@@ -45,11 +53,33 @@ func (f *Fleet) freeze(ctx context.Context, e *entry, s *store.Sandbox, detail s
 	if l == nil {
 		return fault.New(fault.Conflict, "sandbox_not_running", "The sandbox cannot be paused: %s", s.Detail)
 	}
+	f.setFrozen(e, true)
 	if err := l.box.Pause(ctx); err != nil {
+		f.unfreeze(ctx, e, l) // it may have got half way
 		return err
 	}
-	f.save(s, store.SandboxPaused, detail)
+	if err := f.save(s, store.SandboxPaused, detail); err != nil {
+		f.unfreeze(ctx, e, l) // frozen without anybody knowing, whoever uses it would hang
+		return err
+	}
 	return nil
+}
+
+func (f *Fleet) setFrozen(e *entry, frozen bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.frozen = frozen
+}
+
+// unfreeze takes a failed pause back, also after the caller left.
+func (f *Fleet) unfreeze(ctx context.Context, e *entry, l *live) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if err := l.box.Resume(ctx); err != nil {
+		f.opt.Logger.Error("sandbox not resumed after a failed pause", "sandbox", e.id, "error", err)
+		return
+	}
+	f.setFrozen(e, false)
 }
 
 // Resume thaws a sandbox, or starts it again if its processes died. Resuming a
@@ -73,7 +103,10 @@ func (f *Fleet) thaw(ctx context.Context, e *entry, s *store.Sandbox) error {
 	if err := l.box.Resume(ctx); err != nil {
 		return err
 	}
-	f.save(s, store.SandboxRunning, "")
+	if err := f.save(s, store.SandboxRunning, ""); err != nil {
+		return err
+	}
+	f.setFrozen(e, false)
 	f.makeRoom(s.ID)
 	return nil
 }
@@ -83,7 +116,7 @@ func (f *Fleet) Delete(ctx context.Context, owner, id string) error {
 	err := f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
 		f.detach(e)
 		if err := f.destroy(ctx, s); err != nil {
-			f.save(s, store.SandboxError, fault.PublicText(err))
+			f.note(s, store.SandboxError, fault.PublicText(err))
 			return err
 		}
 		return f.opt.Store.Delete(ctx, id)
@@ -91,9 +124,7 @@ func (f *Fleet) Delete(ctx context.Context, owner, id string) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	delete(f.entries, id)
-	f.mu.Unlock()
+	f.forget(id)
 	if f.opt.OnChange != nil {
 		f.opt.OnChange(id)
 	}
@@ -145,7 +176,9 @@ func (f *Fleet) pauseUnasked(id, detail string) {
 	ctx, cancel := context.WithTimeout(f.ctx, 30*time.Second)
 	defer cancel()
 	err := f.change(ctx, "", id, func(e *entry, s *store.Sandbox) error {
+		f.setFrozen(e, true) // before the question: who becomes busy after it comes by e.mu
 		if s.Status != store.SandboxRunning || f.busy(id) {
+			f.setFrozen(e, s.Status == store.SandboxPaused)
 			return nil
 		}
 		return f.freeze(ctx, e, s, detail)

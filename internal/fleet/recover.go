@@ -90,20 +90,24 @@ func (f *Fleet) recoverOne(id string) {
 func (f *Fleet) adopt(e *entry, s *store.Sandbox) {
 	h, err := handle(s)
 	if err != nil {
-		f.save(s, store.SandboxError, fault.PublicText(err))
+		f.note(s, store.SandboxError, fault.PublicText(err))
 		return
 	}
 	box, err := f.opt.Backend.Adopt(f.ctx, h)
 	switch {
 	case err == nil:
 		f.attach(e, box)
+		f.setFrozen(e, s.Status == store.SandboxPaused)
 		if f.opt.OnChange != nil {
 			f.opt.OnChange(s.ID)
 		}
 	case fault.Is(err, fault.Gone):
-		f.save(s, store.SandboxPaused, "Its processes ended while the server was away; its files are kept and it starts again when it is used.")
+		if s.Status == store.SandboxPaused && byUser(s) {
+			return // it waits for its user all the same
+		}
+		f.note(s, store.SandboxPaused, "Its processes ended while the server was away; its files are kept and it starts again when it is used.")
 	case f.ctx.Err() == nil:
-		f.save(s, store.SandboxError, fault.PublicText(err))
+		f.note(s, store.SandboxError, fault.PublicText(err))
 	}
 }
 

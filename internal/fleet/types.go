@@ -14,6 +14,7 @@ type Spec struct {
 
 // StartRequest makes a sandbox.
 type StartRequest struct {
+	ID      string // "" = a new one; starting one that exists returns it
 	Owner   string
 	SpecID  string // "" = the default
 	HostDir string // checked already; "" = a directory of its own

@@ -2,6 +2,7 @@ package sandboxd
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -35,7 +36,18 @@ func (c *children) start(cmd *exec.Cmd) error {
 		return err
 	}
 	c.own[cmd.Process.Pid] = struct{}{}
+	preferAsVictim(cmd.Process.Pid)
 	return nil
+}
+
+// victimScore is the oom_score_adj of programs. The daemon's own is 0: when memory
+// runs out, a program dies and not the sandbox.
+const victimScore = "500"
+
+// preferAsVictim makes a program and what it starts the first to go when memory
+// runs out. Where that is refused, the kernel's own choice holds.
+func preferAsVictim(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte(victimScore), 0)
 }
 
 // await waits for cmd to end and returns its status. Errors of copying its

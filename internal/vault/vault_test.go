@@ -34,7 +34,7 @@ func TestSealedComesBackAfterReopen(t *testing.T) {
 	dir := t.TempDir()
 	for _, plain := range []string{"", "x", "sk-test-1234567890", strings.Repeat("long ", 100_000)} {
 		blob := seal(t, open(t, dir), "settings/user-1", plain)
-		if plain != "" && bytes.Contains(blob, []byte(plain)) {
+		if len(plain) > 8 && bytes.Contains(blob, []byte(plain)) { // a short one may be there by chance
 			t.Errorf("the blob holds the value in clear")
 		}
 		got, err := open(t, dir).Unseal("settings/user-1", blob)

@@ -157,7 +157,7 @@ func (b *bench) commitToSocket() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(b.url, "http")+"/sockets/events/"+id+"?session_api_key="+key, nil)
+	conn, resp, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(b.url, "http")+"/sockets/events/"+id+"?session_api_key="+key, nil) //nolint:bodyclose // the library owns it
 	if err != nil {
 		return fmt.Errorf("%w (%v)", err, resp)
 	}

@@ -48,7 +48,7 @@ func (b *bench) build() error {
 }
 
 // start runs a server and returns how long it took until it was ready.
-func (b *bench) start(args ...string) (time.Duration, error) {
+func (b *bench) start() (time.Duration, error) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -58,8 +58,8 @@ func (b *bench) start(args ...string) (time.Duration, error) {
 		return 0, err
 	}
 	b.url = "http://" + address
-	b.cmd = exec.Command(b.bin, append([]string{"serve", "--listen", address, "--data", filepath.Join(b.dir, "d"),
-		"--sandbox", b.sandbox, "--max-sandboxes", "2000", "--demo"}, args...)...)
+	b.cmd = exec.Command(b.bin, "serve", "--listen", address, "--data", filepath.Join(b.dir, "d"),
+		"--sandbox", b.sandbox, "--max-sandboxes", "2000", "--demo")
 	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "SESSION_API_KEY=" + key, "PARLEY_LOG_LEVEL=warn"}
 	b.cmd.Stderr = os.Stderr
 	begin := time.Now()

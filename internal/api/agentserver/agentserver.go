@@ -11,6 +11,7 @@ import (
 	_ "embed" // the document
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -152,17 +153,16 @@ func (s *Server) bySandboxKey(r *http.Request, path string) bool {
 	return err == nil && p.SandboxID != ""
 }
 
+// servePrefixed serves /agent/{sandbox_id}/..., whatever the spelling of the id.
 func (s *Server) servePrefixed(w http.ResponseWriter, r *http.Request, path string) {
-	id, _, _ := strings.Cut(strings.TrimPrefix(path, "/agent/"), "/")
-	prefix := "/agent/" + id
-	r = r.WithContext(context.WithValue(r.Context(), mountKey{}, id))
-	if path == prefix {
-		r.URL.Path += "/"
-		if r.URL.RawPath != "" {
-			r.URL.RawPath += "/"
-		}
+	segment, rest, _ := strings.Cut(strings.TrimPrefix(path, "/agent/"), "/")
+	id, err := url.PathUnescape(segment)
+	if err != nil { // an escaped path can be unescaped
+		httpkit.WriteDetail(w, http.StatusNotFound, "Not Found")
+		return
 	}
-	http.StripPrefix(prefix, s.mux).ServeHTTP(w, r)
+	r = r.WithContext(context.WithValue(r.Context(), mountKey{}, id))
+	s.mux.ServeHTTP(w, httpkit.WithPath(r, "/"+rest))
 }
 
 // authorize lets in the key of the sandbox that the path names (any sandbox's at

@@ -49,10 +49,16 @@ func errUnknown(id string) error {
 	return fault.New(fault.NotFound, "conversation_not_found", "Conversation not found: %.100s", id)
 }
 
-// find returns the conversation that the path names.
+// find returns the conversation that the path names. An id that is no UUID is
+// wrong (422) unless a legacy client chose that very id.
 func (s *Server) find(r *httpkit.Request) (scope, *engine.View, error) {
-	sc := scopeOf(r.Principal)
-	v, err := s.view(r.Context(), sc, r.PathValue("conversation_id"))
+	sc, raw := scopeOf(r.Principal), r.PathValue("conversation_id")
+	v, err := s.view(r.Context(), sc, raw)
+	if fault.Is(err, fault.NotFound) {
+		if id, bad := conversation.ParseID(raw); bad != nil || !id.IsUUID() {
+			err = httpkit.BadUUID(raw, "path", "conversation_id")
+		}
+	}
 	return sc, v, err
 }
 

@@ -26,7 +26,10 @@ const (
 	closeTryAgain                      = websocket.StatusTryAgainLater
 )
 
-const defaultAuthWait = 10 * time.Second
+const (
+	defaultAuthWait = 10 * time.Second
+	maxAuthFrame    = 16 << 10 // bytes, of a client that is not known yet
+)
 
 // serveSocket is the event socket: credential, conversation, full_state, what is
 // asked to be sent again, then live.
@@ -40,23 +43,24 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		httpkit.WriteError(w, r, httpkit.AgentErrors, status)
 		return
 	}
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // the guard has checked Origin
-	if err != nil {
+	conn, cut := httpkit.AcceptSocket(w, r)
+	if conn == nil {
 		return // answered already
 	}
 	defer func() { _ = conn.CloseNow() }()
-	limit := s.cfg.MaxBody
-	if limit == 0 {
-		limit = httpkit.DefaultMaxBody
-	}
-	conn.SetReadLimit(limit)
 	if !known {
+		conn.SetReadLimit(maxAuthFrame)
 		if who, err = s.firstFrame(r.Context(), conn); err != nil {
 			_ = conn.Close(closeAuth, "Authentication failed")
 			return
 		}
 	}
-	if err := s.follow(r, conn, scopeOf(who)); err != nil {
+	limit := s.cfg.MaxBody
+	if limit == 0 {
+		limit = httpkit.DefaultMaxBody
+	}
+	conn.SetReadLimit(limit)
+	if err := s.follow(r, conn, cut, scopeOf(who)); err != nil {
 		s.cfg.Log.Error("event socket failed", "conversation", r.PathValue("conversation_id"), "error", err)
 	}
 }
@@ -129,7 +133,7 @@ func (s *Server) firstFrame(ctx context.Context, conn *websocket.Conn) (httpkit.
 	}
 }
 
-func (s *Server) follow(r *http.Request, conn *websocket.Conn, sc scope) error {
+func (s *Server) follow(r *http.Request, conn *websocket.Conn, cut func(), sc scope) error {
 	raw := r.PathValue("conversation_id")
 	v, err := s.view(r.Context(), sc, raw)
 	if err != nil {
@@ -155,7 +159,7 @@ func (s *Server) follow(r *http.Request, conn *websocket.Conn, sc scope) error {
 	if err != nil {
 		return closeFor(conn, err)
 	}
-	socket := &httpkit.Socket{Conn: conn, Source: follower, Encode: c.encode, Receive: c.receive, Ping: s.cfg.Ping}
+	socket := &httpkit.Socket{Conn: conn, Cut: cut, Source: follower, Encode: c.encode, Receive: c.receive, Ping: s.cfg.Ping}
 	if err := socket.Write(ctx, first); err != nil {
 		return nil // the client left
 	}

@@ -194,21 +194,41 @@ func (m *Mux) add(method, path string, h http.HandlerFunc) (err error) {
 			err = fmt.Errorf("route %s %s: %v", method, path, r)
 		}
 	}()
-	t := m.routes[path]
-	if t == nil {
-		t = &route{methods: map[string]http.HandlerFunc{}}
-		m.routes[path] = t
-		pattern := path
-		if path == "/" {
-			pattern = "/{$}"
-		}
-		m.mux.HandleFunc(pattern, t.serve)
-	}
+	t := m.route(path)
 	if t.methods[method] != nil {
 		return fmt.Errorf("route %s %s is mounted twice", method, path)
 	}
 	t.methods[method] = h
 	return nil
+}
+
+// route returns the route of a path. The path above a subtree becomes a route
+// too, and "/x" the same as "/x/{$}": ServeMux redirects them otherwise, without
+// the prefix that was stripped.
+func (m *Mux) route(path string) *route {
+	if t := m.routes[path]; t != nil {
+		return t
+	}
+	t := &route{methods: map[string]http.HandlerFunc{}}
+	m.mount(path, t)
+	cut := strings.LastIndexByte(path, '/')
+	above, last := path[:cut], path[cut:]
+	switch {
+	case above == "" || m.routes[above] != nil:
+	case last == "/{$}":
+		m.mount(above, t)
+	case strings.HasSuffix(last, "...}"):
+		m.route(above)
+	}
+	return t
+}
+
+func (m *Mux) mount(path string, t *route) {
+	m.routes[path] = t
+	if path == "/" {
+		path = "/{$}"
+	}
+	m.mux.HandleFunc(path, t.serve)
 }
 
 // ServeHTTP implements http.Handler.
@@ -221,6 +241,10 @@ func (t *route) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if h := t.methods[method]; h != nil {
 		h(w, r)
+		return
+	}
+	if len(t.methods) == 0 {
+		notFound(w, r)
 		return
 	}
 	allowed := sortedKeys(t.methods)

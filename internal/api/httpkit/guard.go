@@ -27,6 +27,9 @@ type GuardConfig struct {
 	// AllowedOrigins are the web origins that may use the API besides the server's
 	// own; none = all loopback origins, "*" = any.
 	AllowedOrigins []string
+	// BodyTime is how long a client may take for a request body beyond what its
+	// size needs, 0 = 20 s.
+	BodyTime time.Duration
 }
 
 // Guard is what stands around all APIs: request ids, the log, metrics, panics,
@@ -47,30 +50,18 @@ func NewGuard(cfg GuardConfig) *Guard {
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	inner := g.cfg.Auth.Wrap(next)
 	if u := g.cfg.URLs.Public; u != nil {
-		inner = stripPrefix(strings.TrimRight(u.Path, "/"), inner)
+		inner = stripPrefix(strings.TrimRight(u.EscapedPath(), "/"), inner)
 	}
+	inner = canonical(inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, inner) })
-}
-
-func stripPrefix(prefix string, next http.Handler) http.Handler {
-	if prefix == "" {
-		return next
-	}
-	stripped := http.StripPrefix(prefix, next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == prefix || strings.HasPrefix(r.URL.Path, prefix+"/") {
-			stripped.ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
 	n := &note{id: requestID(r)}
-	out := &recorder{ResponseWriter: w}
+	out := newRecorder(w)
 	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
+	pace(w, r, g.cfg.BodyTime)
 	defer func() {
 		cut := g.recovered(out, r, recover())
 		g.record(out, r, time.Since(start))
@@ -201,11 +192,21 @@ func level(n *note, route string) slog.Level {
 	return slog.LevelInfo
 }
 
-// recorder remembers what was answered.
+// recorder remembers what was answered, and gives the client a time to take it.
 type recorder struct {
 	http.ResponseWriter
+	rc     *http.ResponseController
+	own    bool // the handler sets write deadlines itself
 	status int
 	bytes  int64
+}
+
+// newRecorder also ends the write deadline that the connection's last request
+// may have left.
+func newRecorder(w http.ResponseWriter) *recorder {
+	out := &recorder{ResponseWriter: w, rc: http.NewResponseController(w)}
+	_ = out.rc.SetWriteDeadline(time.Time{}) // not supported by test recorders
+	return out
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -219,9 +220,25 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
+	written := 0
+	for {
+		piece := b[written:min(len(b), written+pieceSize)]
+		if !w.own {
+			_ = w.rc.SetWriteDeadline(time.Now().Add(writeTime)) // not supported by test recorders
+		}
+		n, err := w.ResponseWriter.Write(piece)
+		written += n
+		w.bytes += int64(n)
+		if err != nil || written == len(b) {
+			return written, err
+		}
+	}
+}
+
+// SetWriteDeadline leaves the deadlines to the handler.
+func (w *recorder) SetWriteDeadline(t time.Time) error {
+	w.own = true
+	return w.rc.SetWriteDeadline(t)
 }
 
 // Unwrap serves http.ResponseController and WebSocket upgrades.

@@ -111,7 +111,7 @@ func cors(w http.ResponseWriter, r *http.Request, origin string, allowed, wildca
 func changes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+		return len(r.Header.Values("Upgrade")) > 0
 	}
 	return true
 }

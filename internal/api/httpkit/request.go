@@ -8,6 +8,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -27,6 +29,7 @@ type Request struct {
 	Principal Principal
 
 	params map[string]any
+	query  url.Values
 	body   any
 	noBody bool
 }
@@ -61,7 +64,7 @@ func recode(from, to any) error {
 
 // readInput validates everything the operation declares, collecting all errors.
 func readInput(r *http.Request, op *Operation, maxBody int64) (*Request, error) {
-	in := &Request{Request: r, Operation: op, params: map[string]any{}, noBody: true}
+	in := &Request{Request: r, Operation: op, params: map[string]any{}, query: parseQuery(r.URL.RawQuery), noBody: true}
 	var fields []fault.Field
 	for _, p := range op.Params {
 		fields = append(fields, in.readParam(p)...)
@@ -95,6 +98,12 @@ func BadField(text string, input any, loc ...any) error {
 
 func (in *Request) readParam(p Param) []fault.Field {
 	values := in.paramValues(p)
+	for _, v := range values {
+		if p.In == "query" && !utf8.ValidString(v) {
+			return []fault.Field{{Loc: []any{p.In, p.Name}, Type: "string_unicode",
+				Msg: "Input should be a valid string, unable to parse raw data as a unicode string"}}
+		}
+	}
 	switch {
 	case len(values) > 0 && p.list():
 		list := make([]any, len(values))
@@ -123,7 +132,7 @@ func (in *Request) paramValues(p Param) []string {
 	case "path":
 		return []string{in.PathValue(p.Name)}
 	case "query":
-		return in.URL.Query()[p.Name]
+		return in.query[p.Name]
 	}
 	return in.Header.Values(p.Name)
 }
@@ -166,6 +175,8 @@ func readAll(r *http.Request, limit int64) ([]byte, error) {
 	case errors.As(err, &over):
 		return nil, fault.Wrap(err, fault.TooLarge, "body_too_large",
 			"The request body is larger than %d bytes.", limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fault.Wrap(err, fault.Invalid, "body_too_slow", "The request body came too slowly.")
 	case err != nil:
 		return nil, fault.Wrap(err, fault.Invalid, "body_unreadable", "There was an error reading the body.")
 	}

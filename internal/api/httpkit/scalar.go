@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"parley/internal/fault"
 )
 
 func (c *checker) scalar(s *Schema, typ string, v any, loc []any) any {
@@ -50,6 +52,17 @@ func (c *checker) text(s *Schema, v any, loc []any) any {
 	return text
 }
 
+const (
+	whyNoUUID = "expected 32 hexadecimal digits, with or without dashes"
+	badUUID   = "Input should be a valid UUID, " + whyNoUUID
+)
+
+// BadUUID makes the fault of a text that is no UUID where one is due: a 422.
+func BadUUID(text string, loc ...any) error {
+	return InvalidFields(fault.Field{Loc: loc, Type: "uuid_parsing", Msg: badUUID,
+		Input: redactAt(loc, text), Ctx: map[string]any{"error": whyNoUUID}})
+}
+
 func characters(n int) string {
 	if n == 1 {
 		return "1 character"
@@ -61,8 +74,7 @@ func (c *checker) textFormat(s *Schema, text string, loc []any) {
 	switch s.format {
 	case "uuid":
 		if _, err := uuid.Parse(text); err != nil || (len(text) != 32 && len(text) != 36) {
-			const why = "expected 32 hexadecimal digits, with or without dashes"
-			c.fail(loc, "uuid_parsing", "Input should be a valid UUID, "+why, text, map[string]any{"error": why})
+			c.fail(loc, "uuid_parsing", badUUID, text, map[string]any{"error": whyNoUUID})
 		}
 	case "date-time":
 		if _, _, err := ParseTime(text); err != nil {

@@ -1,9 +1,12 @@
 package httpkit
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
@@ -11,9 +14,54 @@ import (
 	"parley/internal/stream"
 )
 
+// AcceptSocket upgrades a request whose Origin the guard has checked, or answers
+// in JSON why it is no upgrade; conn is nil then. cut ends the connection at once,
+// whoever is reading or writing.
+func AcceptSocket(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, cut func()) {
+	plain := &upgrader{ResponseWriter: w}
+	conn, err := websocket.Accept(plain, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return nil, nil
+	}
+	return conn, func() { _ = plain.conn.Close() }
+}
+
+// upgrader turns the refusals of an upgrade, which are plain text, into JSON, and
+// keeps the connection.
+type upgrader struct {
+	http.ResponseWriter
+	conn    net.Conn
+	refused bool
+}
+
+func (u *upgrader) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		u.ResponseWriter.WriteHeader(status)
+		return
+	}
+	u.refused = true
+	u.Header().Del("Connection") // the connection stays as it is
+	u.Header().Del("Content-Length")
+	WriteDetail(u.ResponseWriter, status, "This address is a WebSocket: "+http.StatusText(status))
+}
+
+func (u *upgrader) Write(b []byte) (int, error) {
+	if u.refused {
+		return len(b), nil
+	}
+	return u.ResponseWriter.Write(b)
+}
+
+func (u *upgrader) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
+	u.conn = conn
+	return conn, rw, err
+}
+
 // Socket serves a live stream over a WebSocket, one text frame per event.
 type Socket struct {
 	Conn   *websocket.Conn
+	Cut    func() // ends the connection, see AcceptSocket; nil = it is waited for
 	Source Source
 	// Encode renders an item. Item.Deleted ends the stream after its frames.
 	Encode func(ctx context.Context, item stream.Item) ([][]byte, error)
@@ -32,6 +80,9 @@ var errClosed = errors.New("the client closed the socket")
 // close reason names the cursor to resume with.
 func (s *Socket) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	if s.Cut != nil {
+		defer cutAfter(ctx, cutTime, s.Cut)()
+	}
 	received := make(chan struct{})
 	go func() {
 		defer close(received)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/internal/stream"
@@ -28,6 +30,9 @@ type SSE struct {
 	Heartbeat    time.Duration // a comment is sent after so long a silence; 0 = 10 s
 	WriteTimeout time.Duration // a client that does not read for so long is dropped; 0 = 20 s
 	Retry        time.Duration // how soon the client should reconnect; 0 = 1 s
+	// HeadersOnly answers a HEAD: a stream would hold the connection, with nothing
+	// to be seen.
+	HeadersOnly bool
 }
 
 // Serve runs until the client leaves, the server stops or the conversation is
@@ -38,7 +43,12 @@ func (s *SSE) Serve(ctx context.Context, w http.ResponseWriter) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	if s.HeadersOnly {
+		return nil
+	}
 	out := &sseWriter{w: w, rc: http.NewResponseController(w), timeout: orDefault(s.WriteTimeout, 20*time.Second)}
+	stop := cutAfter(ctx, cutTime, out.cut)
+	defer func() { stop(); out.finish() }()
 	retry := orDefault(s.Retry, time.Second)
 	err := out.send([]byte("retry: " + strconv.FormatInt(retry.Milliseconds(), 10) + "\n\n"))
 	if err == nil {
@@ -117,6 +127,36 @@ type sseWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// extend gives the client time for what is written next.
+func (o *sseWriter) extend() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return os.ErrDeadlineExceeded
+	}
+	return o.rc.SetWriteDeadline(time.Now().Add(o.timeout))
+}
+
+// cut ends a write that the client does not take, and all that follow.
+func (o *sseWriter) cut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended {
+		o.ended = true
+		_ = o.rc.SetWriteDeadline(time.Now()) // not supported: nothing can block
+	}
+}
+
+// finish makes a cut that comes too late harmless: the connection serves others then.
+func (o *sseWriter) finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = true
 }
 
 // send writes and flushes; its error is errLeft.
@@ -124,7 +164,7 @@ func (o *sseWriter) send(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	err := o.rc.SetWriteDeadline(time.Now().Add(o.timeout))
+	err := o.extend()
 	if errors.Is(err, http.ErrNotSupported) {
 		err = nil
 	}

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"parley/internal/fault"
 )
 
 // DefaultSubscribers bounds the live streams of one conversation.
 const DefaultSubscribers = 1000
+
+// cutTime is how long a client may take, when its stream is over, to take what was
+// written and to say goodbye.
+const cutTime = time.Second
 
 // ErrDraining is why streams end when the server stops.
 var ErrDraining = errors.New("the server is stopping")

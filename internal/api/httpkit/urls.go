@@ -32,6 +32,18 @@ func (u *URLs) Base(r *http.Request) string {
 	return scheme + "://" + host + strings.TrimRight(prefix, "/")
 }
 
+// Segment escapes a text for use as one segment of a path. Dots alone are escaped
+// too: clients and proxies resolve "." and ".." otherwise.
+func Segment(text string) string {
+	if text == "." || text == ".." {
+		return strings.ReplaceAll(text, ".", "%2E")
+	}
+	return url.PathEscape(text)
+}
+
+// AgentURL is where the agent-server protocol of a sandbox is served below base.
+func AgentURL(base, sandboxID string) string { return base + "/agent/" + Segment(sandboxID) }
+
 // Client returns the address of the client, seen through trusted proxies.
 func (u *URLs) Client(r *http.Request) string {
 	if u.fromProxy(r) {

@@ -3,7 +3,6 @@ package v0
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -48,7 +47,7 @@ func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) inf
 	if v.Origin != conversation.OriginV0 {
 		h.describeV1(r, v, c, &out)
 	} else if c.status != statusStopped {
-		out.URL = ref("/api/conversations/" + url.PathEscape(string(v.ID)))
+		out.URL = ref("/api/conversations/" + httpkit.Segment(string(v.ID)))
 	}
 	return out
 }
@@ -61,8 +60,8 @@ func (h *handlers) describeV1(r *httpkit.Request, v *engine.View, c condition, o
 	if v.Sandbox == nil || c.status == statusStopped {
 		return
 	}
-	out.URL = ref(h.urls.Base(r.Request) + "/agent/" + url.PathEscape(v.Sandbox.ID) + "/api/conversations/" +
-		url.PathEscape(string(v.ID)))
+	out.URL = ref(httpkit.AgentURL(h.urls.Base(r.Request), v.Sandbox.ID) + "/api/conversations/" +
+		httpkit.Segment(string(v.ID)))
 	if v.Sandbox.SessionKey.IsSet() {
 		out.SessionAPIKey = ref(v.Sandbox.SessionKey.Reveal())
 	}

@@ -127,13 +127,10 @@ func renderLive(a *appConversation, v *engine.View, base string) {
 		return
 	}
 	a.ExecutionStatus = orNull(status)
-	url := agentURL(base, v.Sandbox.ID) + "/api/conversations/" + string(v.ID)
+	url := httpkit.AgentURL(base, v.Sandbox.ID) + "/api/conversations/" + httpkit.Segment(string(v.ID))
 	a.ConversationURL = &url
 	a.SessionAPIKey = orNull(v.Sandbox.SessionKey.Reveal())
 }
-
-// agentURL is where the agent-server protocol of a sandbox is served.
-func agentURL(base, sandboxID string) string { return base + "/agent/" + sandboxID }
 
 func (h *handlers) renderAll(r *httpkit.Request, views []*engine.View) ([]*appConversation, error) {
 	var ids []conversation.ID

@@ -160,7 +160,7 @@ func (h *handlers) streamEvents(w http.ResponseWriter, r *httpkit.Request) error
 	}
 	defer follower.Close()
 	e := &streamEncoder{h: h, owner: r.Principal.UserID, id: v.ID}
-	sse := &httpkit.SSE{Source: follower, Encode: e.encode, Heartbeat: h.Heartbeat}
+	sse := &httpkit.SSE{Source: follower, Encode: e.encode, Heartbeat: h.Heartbeat, HeadersOnly: r.Method == http.MethodHead}
 	return sse.Serve(ctx, w)
 }
 

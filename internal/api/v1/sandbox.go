@@ -36,7 +36,7 @@ func renderSandbox(s *store.Sandbox, base string) *sandboxInfo {
 		CreatedAt: httpkit.FormatTime(s.CreatedAt), StatusDetail: orNull(s.Detail)}
 	if s.Status == store.SandboxRunning {
 		out.SessionAPIKey = orNull(s.SessionKey.Reveal())
-		out.ExposedURLs = []exposedURL{{"AGENT_SERVER", agentURL(base, s.ID), portOf(base)}}
+		out.ExposedURLs = []exposedURL{{"AGENT_SERVER", httpkit.AgentURL(base, s.ID), portOf(base)}}
 	}
 	return out
 }

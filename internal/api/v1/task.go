@@ -40,7 +40,7 @@ func renderTask(t *conversation.StartTask, base string) *startTask {
 		fallthrough
 	case conversation.TaskConversation:
 		if t.SandboxID != "" {
-			url := agentURL(base, t.SandboxID)
+			url := httpkit.AgentURL(base, t.SandboxID)
 			out.AgentServerURL = &url
 		}
 	}
