@@ -324,8 +324,8 @@ func (f *Fleet) Ensure(ctx context.Context, owner, id string, wake bool) (tool.H
 	defer e.mu.Unlock()
 	s, err := f.opt.Store.Get(ctx, owner, id)
 	if err != nil {
-		if fault.Is(err, fault.NotFound) && f.attached(e) == nil {
-			f.forget(id)
+		if _, err := f.opt.Store.Get(ctx, "", id); fault.Is(err, fault.NotFound) && f.attached(e) == nil {
+			f.forget(id) // nobody's: the look-up above must not leave an entry behind
 		}
 		return nil, gone(err, id)
 	}

@@ -30,6 +30,9 @@ type GuardConfig struct {
 	// BodyTime is how long a client may take for a request body beyond what its
 	// size needs, 0 = 20 s.
 	BodyTime time.Duration
+	// AnswerTime is how long a client may take for each 64 KiB of an answer,
+	// 0 = 30 s. Streams have limits of their own.
+	AnswerTime time.Duration
 }
 
 // Guard is what stands around all APIs: request ids, the log, metrics, panics,
@@ -59,7 +62,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	start := time.Now()
 	n := &note{id: requestID(r)}
-	out := newRecorder(w)
+	out := &recorder{ResponseWriter: w, rc: http.NewResponseController(w), timeout: orDefault(g.cfg.AnswerTime, answerTime)}
 	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
 	pace(w, r, g.cfg.BodyTime)
 	defer func() {
@@ -150,7 +153,7 @@ func (g *Guard) record(w *recorder, r *http.Request, took time.Duration) {
 		route = "unmatched"
 	}
 	g.cfg.Metrics.observe(r.Method, route, status, took)
-	attrs := []any{"request_id", n.id, "method", r.Method, "path", r.URL.Path, "route", route, "status", status,
+	attrs := []any{"request_id", n.id, "method", r.Method, "path", clip(r.URL.Path), "route", route, "status", status,
 		"bytes", w.bytes, "ms", float64(took.Microseconds()) / 1000, "client", g.cfg.URLs.Client(r)}
 	attrs = append(attrs, principalAttrs(n.principal)...)
 	g.cfg.Log.Log(r.Context(), level(n, route), "request", append(attrs, problemAttrs(n)...)...)
@@ -195,18 +198,11 @@ func level(n *note, route string) slog.Level {
 // recorder remembers what was answered, and gives the client a time to take it.
 type recorder struct {
 	http.ResponseWriter
-	rc     *http.ResponseController
-	own    bool // the handler sets write deadlines itself
-	status int
-	bytes  int64
-}
-
-// newRecorder also ends the write deadline that the connection's last request
-// may have left.
-func newRecorder(w http.ResponseWriter) *recorder {
-	out := &recorder{ResponseWriter: w, rc: http.NewResponseController(w)}
-	_ = out.rc.SetWriteDeadline(time.Time{}) // not supported by test recorders
-	return out
+	rc      *http.ResponseController
+	timeout time.Duration // of each piece
+	own     bool          // the handler sets write deadlines itself
+	status  int
+	bytes   int64
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -224,7 +220,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	for {
 		piece := b[written:min(len(b), written+pieceSize)]
 		if !w.own {
-			_ = w.rc.SetWriteDeadline(time.Now().Add(writeTime)) // not supported by test recorders
+			_ = w.rc.SetWriteDeadline(time.Now().Add(w.timeout)) // not supported by test recorders
 		}
 		n, err := w.ResponseWriter.Write(piece)
 		written += n

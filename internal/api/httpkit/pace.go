@@ -11,10 +11,10 @@ import (
 // What a client may take its time for. Both bounds move with progress: a slow
 // line is served, a client that holds a connection for its own sake is not.
 const (
-	bodyTime  = 20 * time.Second // for a request body, beyond what its size needs
-	bodyRate  = 16 << 10         // bytes per second that a body must come with
-	writeTime = 30 * time.Second // for one piece of an answer to be taken
-	pieceSize = 64 << 10         // bytes
+	bodyTime   = 20 * time.Second // for a request body, beyond what its size needs
+	bodyRate   = 16 << 10         // bytes per second that a body must come with
+	answerTime = 30 * time.Second // for one piece of an answer to be taken
+	pieceSize  = 64 << 10         // bytes
 )
 
 // pacedBody ends a body that comes too slowly.

@@ -21,10 +21,15 @@ import (
 // guarded puts a handler behind a guard that allows little time for bodies.
 func guarded(t *testing.T, body time.Duration, h http.Handler) *httptest.Server {
 	t.Helper()
-	guard := httpkit.NewGuard(httpkit.GuardConfig{Log: slog.New(slog.DiscardHandler), URLs: &httpkit.URLs{},
-		Metrics: httpkit.NewMetrics(func() int { return 0 }), Listen: "127.0.0.1:0", BodyTime: body,
-		Auth: &httpkit.Authenticator{Users: users{account.HashKey("k"): "u"}, Sandbox: noSandbox}})
-	srv := httptest.NewServer(guard.Wrap(h))
+	return guardedBy(t, httpkit.GuardConfig{BodyTime: body}, h)
+}
+
+func guardedBy(t *testing.T, cfg httpkit.GuardConfig, h http.Handler) *httptest.Server {
+	t.Helper()
+	cfg.Log, cfg.URLs, cfg.Listen = slog.New(slog.DiscardHandler), &httpkit.URLs{}, "127.0.0.1:0"
+	cfg.Metrics = httpkit.NewMetrics(func() int { return 0 })
+	cfg.Auth = &httpkit.Authenticator{Users: users{account.HashKey("k"): "u"}, Sandbox: noSandbox}
+	srv := httptest.NewServer(httpkit.NewGuard(cfg).Wrap(h))
 	t.Cleanup(srv.Close)
 	return srv
 }
@@ -94,6 +99,24 @@ func TestSlowBodiesAreCut(t *testing.T) {
 	}
 	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
 		t.Errorf("a slow body that gets on: %v %v", resp, err)
+	}
+}
+
+// A client that does not take its answer is given up.
+func TestAnswersThatNobodyTakesAreCut(t *testing.T) {
+	ended := make(chan error, 1)
+	srv := guardedBy(t, httpkit.GuardConfig{AnswerTime: 50 * time.Millisecond}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := w.Write(make([]byte, 64<<20)) // more than the kernel buffers
+		ended <- err
+	}))
+	connect(t, srv, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("it was taken")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the server still waits")
 	}
 }
 

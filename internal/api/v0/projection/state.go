@@ -86,7 +86,7 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 	case *conversation.SystemPromptEvent:
 		return []Derived{{Recipe: System}}
 	case *conversation.MessageEvent:
-		return s.message(seq, e)
+		return s.message(e)
 	case *conversation.ActionEvent:
 		return s.action(e, awaits)
 	case *conversation.ObservationEvent:
@@ -110,7 +110,7 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 }
 
 // message of a user is recalled at once during a run, else when a run takes it up.
-func (s *State) message(seq int64, e *conversation.MessageEvent) []Derived {
+func (s *State) message(e *conversation.MessageEvent) []Derived {
 	switch {
 	case e.Source == conversation.SourceAgent && isBlank(e):
 		return nil
