@@ -15,9 +15,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # model answers where no LLM is configured; `make run ARGS=` runs without it.
 ARGS ?= --demo
 
-# What `make test` tests, and how long each fuzz target runs in it.
+# What `make test` tests, and how long each fuzz target runs in it: a number of
+# inputs (3000x) or a time (1m).
 PKG      ?= ./...
-FUZZTIME ?= 3s
+FUZZTIME ?= 3000x
 
 export GO PKG FUZZTIME
 

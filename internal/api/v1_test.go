@@ -570,9 +570,9 @@ func TestHostDirIsMounted(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	check(t, err)
 	nonce := "0123456789abcdef0123"
-	check(t, os.WriteFile(filepath.Join(dir, "proof"), []byte(nonce), 0o600))
+	check(t, os.WriteFile(filepath.Join(dir, ".parley-proof-x"), []byte(nonce), 0o600))
 	a := w.call(200, "POST", "/api/v1/app-conversations", map[string]any{
-		"workspace": map[string]any{"host_dir": dir, "proof": "proof", "nonce": nonce}})
+		"workspace": map[string]any{"host_dir": dir, "proof": ".parley-proof-x", "nonce": nonce}})
 	if strings.Contains(string(a.body), nonce) {
 		t.Errorf("the nonce is shown: %s", a.body)
 	}

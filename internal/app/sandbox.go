@@ -45,16 +45,16 @@ func openBackend(cfg config.Config, log *slog.Logger) (sandbox.Backend, error) {
 
 func localOptions(cfg config.Config) local.Options {
 	return local.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand},
-		Path: config.SearchPath(), Hidden: hidden(cfg)}
+		Path: config.SearchPath(), Hidden: []string{cfg.Data}, Homes: homes()}
 }
 
-// hidden are the directories that must never show in a sandbox.
-func hidden(cfg config.Config) []string {
-	dirs := []string{cfg.Data}
+// homes are the directories that show in a sandbox only if a part of them is
+// mounted on purpose.
+func homes() []string {
 	if home := config.ProcessEnv()["HOME"]; filepath.IsAbs(home) && home != "/" {
-		dirs = append(dirs, home)
+		return []string{home}
 	}
-	return dirs
+	return nil
 }
 
 // Probe says what local sandboxes hold on this machine.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,7 @@ type Options struct {
 // entry; different sandboxes never wait for each other.
 type Fleet struct {
 	opt     Options
+	since   time.Time       // the fleet's beginning: its specs have no other
 	ctx     context.Context // ends at Close; boots run under it
 	stop    context.CancelFunc
 	jobs    sync.WaitGroup
@@ -52,19 +54,20 @@ type entry struct {
 	live   *live // nil while no box is attached
 	used   time.Time
 	frozen bool // it is, or is about to be: no short cut to its hands
+	// guarded by mu
+	deaths []time.Time // unasked, lately
 }
 
 // live is an attached box.
 type live struct {
 	box    sandbox.Box
 	client *sandboxd.Client
-	dir    string
 }
 
 // New returns a fleet without starting anything; see Recover.
 func New(opt Options) *Fleet {
 	ctx, stop := context.WithCancel(context.Background())
-	return &Fleet{opt: opt, ctx: ctx, stop: stop, entries: map[string]*entry{}}
+	return &Fleet{opt: opt, since: time.Now().UTC().Truncate(time.Second), ctx: ctx, stop: stop, entries: map[string]*entry{}}
 }
 
 // Close detaches from all sandboxes; they keep running.
@@ -88,7 +91,7 @@ func (f *Fleet) Close() error {
 // installation's backend.
 func (f *Fleet) Specs() []Spec {
 	return []Spec{{ID: f.opt.Backend.Name(), Backend: f.opt.Backend.Name(), Env: map[string]string{},
-		WorkingDir: sandbox.WorkingDir, CreatedAt: time.Unix(0, 0).UTC()}}
+		WorkingDir: sandbox.WorkingDir, CreatedAt: f.since}}
 }
 
 // Caps say what the backend guarantees.
@@ -281,8 +284,36 @@ func (f *Fleet) watch(e *entry, l *live) {
 	if err != nil || f.attached(e) != nil {
 		return
 	}
-	f.note(s, store.SandboxError, "The sandbox's processes ended unexpectedly (killed from outside, or out of memory). "+
-		"Its files are kept; it starts again when it is used.")
+	f.mend(e, s)
+}
+
+const died = "The sandbox's processes ended unexpectedly (killed from outside, or out of memory). "
+
+// mend starts the processes of a dead sandbox again over its files, so that its
+// users go on. One that was paused waits for its use, and one that dies again and
+// again is left for its next use. e.mu is held.
+func (f *Fleet) mend(e *entry, s *store.Sandbox) {
+	switch {
+	case s.Status == store.SandboxPaused:
+		f.note(s, store.SandboxPaused, died+"Its files are kept; it starts again when it is used.")
+	case e.diesTooOften(time.Now()):
+		f.note(s, store.SandboxError, died+"It was started again several times. Its files are kept; it starts again when it is used.")
+	default: // it stays RUNNING meanwhile: what is STARTING at a restart of the server is made anew
+		f.reattach(f.ctx, e, s)
+	}
+}
+
+// How often a sandbox is started again by itself.
+const (
+	maxDeaths  = 3
+	deathsSpan = 5 * time.Minute
+)
+
+// diesTooOften notes a death and reports whether there were too many lately.
+func (e *entry) diesTooOften(now time.Time) bool {
+	e.deaths = slices.DeleteFunc(e.deaths, func(t time.Time) bool { return now.Sub(t) > deathsSpan })
+	e.deaths = append(e.deaths, now)
+	return len(e.deaths) > maxDeaths
 }
 
 // save stores a new status. The caller's context may be gone already: what

@@ -224,18 +224,41 @@ func TestRestartedServerAdoptsAndSweeps(t *testing.T) {
 	}
 }
 
-func TestDeathIsNoticedAndMended(t *testing.T) {
+func TestDeathIsMendedUnlessItGoesOnAndOn(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.make()
 	w.sh(id, "echo kept > f")
+	for range 3 {
+		w.backend.Kill(id)
+		w.backend.AwaitAlive(t, id)
+	}
+	w.wait(id, store.SandboxRunning)
 	w.backend.Kill(id)
 	w.wait(id, store.SandboxError)
-	s, _ := w.fleet.Get(t.Context(), owner, id)
-	if s.Detail == "" {
-		t.Error("no reason is given")
+	if s, err := w.fleet.Get(t.Context(), owner, id); err != nil || s.Detail == "" {
+		t.Errorf("no reason is given: %+v, %v", s, err)
 	}
 	if got := w.sh(id, "cat f"); got != "kept\n" || w.status(id) != store.SandboxRunning {
-		t.Errorf("%q, %s", got, w.status(id))
+		t.Errorf("its next use: %q, %s", got, w.status(id))
+	}
+}
+
+func TestDeathOfAPausedOneWaitsForItsUse(t *testing.T) {
+	w := newWorld(t, nil)
+	id := w.make()
+	if err := w.fleet.Pause(t.Context(), owner, id); err != nil {
+		t.Fatal(err)
+	}
+	w.backend.Kill(id)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		if s, err := w.fleet.Get(t.Context(), owner, id); err == nil && s.Status == store.SandboxPaused && s.Detail != "" {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%+v, %v", s, err)
+		}
+	}
+	if got := w.sh(id, "echo back"); got != "back\n" {
+		t.Errorf("%q", got)
 	}
 }
 

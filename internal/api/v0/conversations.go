@@ -56,7 +56,6 @@ func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) inf
 // clients talk to the agent of the sandbox, with its key.
 func (h *handlers) describeV1(r *httpkit.Request, v *engine.View, c condition, out *info) {
 	out.Version = "V1"
-	out.ConversationID = v.ID.Dashed()
 	if v.Sandbox == nil || c.status == statusStopped {
 		return
 	}
@@ -108,7 +107,7 @@ func (h *handlers) children(ctx context.Context, v *engine.View) ([]string, erro
 		Order: store.CreatedAsc, Limit: 100})
 	ids := []string{}
 	for _, sub := range page.Items {
-		ids = append(ids, sub.ID.Dashed())
+		ids = append(ids, string(sub.ID))
 	}
 	return ids, err
 }

@@ -338,11 +338,11 @@ func TestConversationsOfV1(t *testing.T) {
 	for _, spelling := range []string{anID, id.Dashed()} {
 		var got map[string]any
 		r.decode("GET", "/api/conversations/"+spelling, "", &got)
-		if got["conversation_version"] != "V1" || got["conversation_id"] != id.Dashed() || got["session_api_key"] != "session-box-"+anID ||
+		if got["conversation_version"] != "V1" || got["conversation_id"] != anID || got["session_api_key"] != "session-box-"+anID ||
 			got["url"] != "http://example.com/agent/box-"+anID+"/api/conversations/"+anID {
 			t.Error(got)
 		}
-		if subs := fmt.Sprint(got["sub_conversation_ids"]); subs != "[fedcba98-7654-3210-0123-456789abcdef]" {
+		if subs := fmt.Sprint(got["sub_conversation_ids"]); subs != "[fedcba98765432100123456789abcdef]" {
 			t.Error(subs)
 		}
 	}

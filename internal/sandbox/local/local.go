@@ -25,6 +25,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"parley/internal/fault"
@@ -103,7 +104,7 @@ func open(o Options) (*driver, *hostbox.Root, error) {
 	if err := d.probe(context.Background()); err != nil {
 		return nil, nil, errors.Join(err, d.Close())
 	}
-	tops := layer.Tops(o.Path, o.Hidden)
+	tops := layer.Tops(o.Path, slices.Concat(o.Hidden, o.Homes))
 	d.path = insidePath(o.Path, tops)
 	d.layers = newShared(layer.Options{Dir: root.Path() + "/" + layersDir, Tops: tops, Base: d.mode.base,
 		Skeleton: !d.mode.idMapped, Path: d.path, Hostname: hostname}, o.Logger)

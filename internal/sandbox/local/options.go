@@ -29,6 +29,9 @@ type Options struct {
 	// Hidden are directories of the host that must not become visible by Path or by
 	// a mount, beside Dir: the home of the server's user if it is not in /home.
 	Hidden []string
+	// Homes are home directories. Path does not make them visible, and no mount may
+	// show one as a whole; directories in them may be mounted.
+	Homes []string
 	// Network connects a box: tun is its network device, layer 3 without packet
 	// information, address 10.0.2.100/24, gateway 10.0.2.2, name server 10.0.2.3.
 	// It owns tun from the call on, also when it fails. The closer is called when
@@ -129,9 +132,15 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 
 // checkMount refuses to show what is the server's own.
 func (d *driver) checkMount(m *sandbox.Mount) error {
+	refused := fault.New(fault.Invalid, "sandbox_spec", "A mount's source would show the server's own data.")
 	for _, secret := range d.options.Hidden {
 		if layer.Within(secret, m.Source) || layer.Within(m.Source, secret) {
-			return fault.New(fault.Invalid, "sandbox_spec", "A mount's source would show the server's own data.")
+			return refused
+		}
+	}
+	for _, home := range d.options.Homes {
+		if layer.Within(home, m.Source) { // a directory in a home may be shared, the home may not
+			return refused
 		}
 	}
 	return nil

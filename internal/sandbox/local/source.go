@@ -68,15 +68,20 @@ func (s *sources) owned(path string) (source, error) {
 			"Directories of the host cannot be mounted here: the server may not map ids.").
 			WithHint("Run it as an ordinary user, or as root with CAP_SYS_ADMIN on a kernel from 5.12 on.")
 	}
+	dir, err := openExact(path)
+	if err != nil {
+		return source{}, err
+	}
+	defer func() { _ = dir.Close() }()
 	var st unix.Stat_t
-	if err := unix.Stat(path, &st); err != nil {
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return source{}, &os.PathError{Op: "stat", Path: path, Err: err}
 	}
 	ns, err := s.driver.ownerNS(int(st.Uid), int(st.Gid))
 	if err != nil {
 		return source{}, err
 	}
-	src, err := s.add(path, int(ns.Fd()))
+	src, err := s.add(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), int(ns.Fd()))
 	if err != nil {
 		return src, fault.Wrap(err, fault.Unsupported, "sandbox_mount",
 			"The directory cannot be mounted in a sandbox: its file system does not map ids.").
@@ -102,6 +107,18 @@ func (s *sources) add(path string, userNS int) (source, error) {
 		}
 	}
 	return source{FD: len(s.fds)}, nil
+}
+
+// openExact opens a directory by a path without links. The path was checked when
+// the box was made and is opened again at each start: whoever may write above it
+// could have put a link in its place, and the server may see more than they do.
+func openExact(path string) (*os.File, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "sandbox_mount", "The mounted directory is not there any more, or became a link.")
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // ownerNS returns a user namespace that maps one owner to user and group 0 of

@@ -10,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
@@ -61,6 +64,8 @@ type box struct {
 	ctx   context.Context
 	kill  context.CancelFunc
 	ended chan struct{}
+
+	watched atomic.Bool // somebody waits for its end
 }
 
 // Name implements sandbox.Backend.
@@ -120,6 +125,16 @@ func (b *Backend) boot(id string) (sandbox.Box, error) {
 	return &view{x, b}, nil
 }
 
+// AwaitAlive returns when a killed box was started again and is watched.
+func (b *Backend) AwaitAlive(t testing.TB, id string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); b.find(id).ctx.Err() != nil || !b.find(id).watched.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("box %s was not started again", id)
+		}
+	}
+}
+
 func (b *Backend) find(id string) *box {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +177,7 @@ type view struct {
 
 func (v *view) Handle() sandbox.Handle { return sandbox.Handle{Backend: "bench", ID: v.id} }
 func (v *view) WorkingDir() string     { return v.b.Workspace(v.id) }
-func (v *view) Done() <-chan struct{}  { return v.ended }
+func (v *view) Done() <-chan struct{}  { v.watched.Store(true); return v.ended }
 func (v *view) Dial(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", v.sock)
