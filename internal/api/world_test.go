@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -29,16 +28,14 @@ import (
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
-	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
-	"parley/internal/sandbox"
-	"parley/internal/sandboxd"
 	"parley/internal/store"
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
 	"parley/internal/tool"
 	"parley/internal/vault"
+	"parley/test/testkit/boxtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,95 +45,6 @@ const (
 	otherKey  = "key-of-the-other-user-0123456789"
 	otherUser = "user-2"
 )
-
-// bench runs the real daemon in this process, over a real unix socket, without
-// isolation: what a sandbox holds is not what is tested here.
-type bench struct {
-	dir   string
-	mu    sync.Mutex
-	boxes map[string]*box
-}
-
-type box struct {
-	b     *bench
-	id    string
-	kill  context.CancelFunc
-	ended chan struct{}
-}
-
-func (b *bench) Name() string       { return "bench" }
-func (b *bench) Caps() sandbox.Caps { return sandbox.Caps{Pause: true} }
-func (b *bench) Close() error       { return nil }
-
-func (b *bench) List(context.Context) ([]sandbox.Handle, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []sandbox.Handle
-	for id := range b.boxes {
-		all = append(all, sandbox.Handle{Backend: "bench", ID: id})
-	}
-	return all, nil
-}
-
-func (b *bench) Create(_ context.Context, spec sandbox.Spec) (sandbox.Box, error) {
-	home := filepath.Join(b.dir, spec.ID)
-	if err := os.MkdirAll(filepath.Join(home, "w"), 0o700); err != nil {
-		return nil, err
-	}
-	lis, err := net.Listen("unix", filepath.Join(home, "s"))
-	if err != nil {
-		return nil, err
-	}
-	ctx, kill := context.WithCancel(context.Background())
-	x := &box{b: b, id: spec.ID, kill: kill, ended: make(chan struct{})}
-	go func() {
-		defer close(x.ended)
-		_ = sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: x.WorkingDir(),
-			Env: map[string]string{"PATH": os.Getenv("PATH"), "HOME": home}})
-	}()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.boxes[spec.ID] = x
-	return x, nil
-}
-
-func (b *bench) find(id string) *box {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.boxes[id]
-}
-
-func (b *bench) Adopt(_ context.Context, h sandbox.Handle) (sandbox.Box, error) {
-	if x := b.find(h.ID); x != nil {
-		return x, nil
-	}
-	return nil, fault.New(fault.NotFound, "no_box", "There is no such box.")
-}
-
-func (b *bench) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, error) {
-	return b.Adopt(ctx, h)
-}
-
-func (b *bench) Destroy(_ context.Context, h sandbox.Handle) error {
-	if x := b.find(h.ID); x != nil {
-		x.kill()
-		<-x.ended
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.boxes, h.ID)
-	return os.RemoveAll(filepath.Join(b.dir, h.ID))
-}
-
-func (x *box) Handle() sandbox.Handle       { return sandbox.Handle{Backend: "bench", ID: x.id} }
-func (x *box) WorkingDir() string           { return filepath.Join(x.b.dir, x.id, "w") }
-func (x *box) Done() <-chan struct{}        { return x.ended }
-func (x *box) Pause(context.Context) error  { return nil }
-func (x *box) Resume(context.Context) error { return nil }
-func (x *box) Dial(ctx context.Context) (net.Conn, error) {
-	var d net.Dialer
-	return d.DialContext(ctx, "unix", filepath.Join(x.b.dir, x.id, "s"))
-}
 
 // script answers model calls in order, then with "done".
 type script struct {
@@ -263,7 +171,7 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "parley.db"), Sealer: v})
 	check(t, err)
 	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{}}
-	b := &bench{dir: dir, boxes: map[string]*box{}}
+	b := boxtest.New(dir)
 	w.users()
 	w.wire(b, change)
 	t.Cleanup(func() {
@@ -304,7 +212,7 @@ func (w *world) users() {
 	}
 }
 
-func (w *world) wire(b *bench, change option) {
+func (w *world) wire(b *boxtest.Backend, change option) {
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: b, Logger: quiet,

@@ -35,7 +35,7 @@ func ParseID(s string) (ID, error) {
 		return "", idFault("is too long")
 	case strings.ContainsRune(s, 0):
 		return "", idFault("contains invalid characters")
-	case s == "." || strings.Contains(s, "..") || strings.ContainsAny(s, `/\`):
+	case strings.Contains(s, "..") || strings.ContainsAny(s, `/\`):
 		return "", idFault("contains invalid path characters")
 	case strings.IndexFunc(s, func(r rune) bool { return r < 0x20 || r == 0x7f || r == '\uFFFD' }) >= 0:
 		return "", idFault("contains control characters")
