@@ -116,6 +116,9 @@ func (c *call) again(ctx context.Context) (tool.Result, error) {
 func (c *call) whileBusy(ctx context.Context) (tool.Result, error) {
 	var before capture
 	p, err := c.session.drain(ctx, c.env.Hands, &before)
+	if isGone(err) && ctx.Err() == nil {
+		return c.afterLoss(ctx)
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -141,6 +144,15 @@ func (c *call) whileBusy(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	return c.execute(ctx)
+}
+
+// afterLoss handles a call that finds its terminal gone with what ran in it: the
+// sandbox was started again.
+func (c *call) afterLoss(ctx context.Context) (tool.Result, error) {
+	if c.blank() || c.action.IsInput {
+		return c.refuse(ctx, "The shell is gone, and the command that ran in it. The next command starts a new one.")
+	}
+	return c.again(ctx)
 }
 
 // goOn types the input, if there is one, and follows the running command.

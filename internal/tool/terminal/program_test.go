@@ -630,3 +630,24 @@ func TestRefusedCommands(t *testing.T) {
 		}
 	}
 }
+
+// A sandbox that was started again has no terminal any more, also if a command ran
+// in it: the first call afterwards must work.
+func TestTerminalGoneWithARunningCommand(t *testing.T) {
+	b := newBox(t, quick)
+	for _, args := range []map[string]any{{"command": "echo after"}, {"command": ""}, {"command": "x", "is_input": true}} {
+		b.left(b.call(map[string]any{"command": "echo before; sleep 300"}))
+		if err := b.env.Hands.CloseTerminal(t.Context(), "t-"+b.env.ConversationID); err != nil {
+			t.Fatal(err)
+		}
+		o := b.call(args)
+		if args["command"] == "echo after" {
+			b.want(o, "after", 0)
+			continue
+		}
+		if !o.IsError {
+			t.Errorf("%v: %s", args, o.model)
+		}
+		b.want(b.run("echo fine"), "fine", 0)
+	}
+}
