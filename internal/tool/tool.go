@@ -6,9 +6,12 @@ package tool
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"regexp"
 	"time"
 
 	"parley/internal/content"
@@ -63,6 +66,24 @@ type Env struct {
 	Hands          Hands
 	// Secrets returns name to value of the secrets a command mentions.
 	Secrets func(command string) map[string]string
+}
+
+// StateDir is where the tools keep what is theirs inside the sandbox: one directory
+// per conversation and none above it, because sandboxes without isolation share
+// /tmp with other users.
+func (e *Env) StateDir() string { return "/tmp/.parley-" + e.Label() }
+
+// plainID are the conversation ids that can name terminals and files.
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Label names the conversation in letters that terminals and paths can hold:
+// legacy clients choose ids with spaces, quotes and what not.
+func (e *Env) Label() string {
+	if plainID.MatchString(e.ConversationID) {
+		return e.ConversationID
+	}
+	sum := sha256.Sum256([]byte(e.ConversationID))
+	return "x" + hex.EncodeToString(sum[:16])
 }
 
 // Hands are what a sandbox offers to tools. Implemented by sandboxd's client.

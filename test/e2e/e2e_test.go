@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -493,6 +494,24 @@ func TestLegacyAPI(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, raw)
 		}
 	}
+}
+
+// Legacy clients choose ids; the tools must work under any of them.
+func TestOddConversationIDRunsCommands(t *testing.T) {
+	s := demo(t)
+	id := `it's "odd" & ünïque`
+	if code := s.Call("POST", "/api/conversations", map[string]any{"conversation_id": id,
+		"initial_user_msg": "write a.txt: x\nrun: echo odd-$((40 + 2))"}, nil); code != http.StatusOK {
+		t.Fatalf("POST conversations: %d", code)
+	}
+	var page struct {
+		Events []map[string]any `json:"events"`
+	}
+	s.Eventually("the command's output", func() bool {
+		s.Call("GET", "/api/conversations/"+url.PathEscape(id)+"/events?limit=100", nil, &page)
+		raw, err := json.Marshal(page)
+		return err == nil && strings.Contains(string(raw), "odd-42")
+	})
 }
 
 func TestBadInput(t *testing.T) {

@@ -50,15 +50,15 @@ func newBox(t testing.TB) *box {
 		return d.DialContext(ctx, "unix", socket)
 	})
 	id := "editor-" + filepath.Base(filepath.Dir(root))
+	env := &tool.Env{ConversationID: id, WorkingDir: dir, Hands: client}
 	t.Cleanup(func() {
 		client.Close()
 		stop()
 		if err := <-served; err != nil {
 			t.Errorf("serve: %v", err)
 		}
-		_ = os.RemoveAll("/tmp/.parley/t-" + id)
+		_ = os.RemoveAll(env.StateDir())
 	})
-	env := &tool.Env{ConversationID: id, WorkingDir: dir, Hands: client}
 	return &box{TB: t, tool: fileeditor.New(), env: env, dir: dir}
 }
 

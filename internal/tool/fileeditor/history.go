@@ -28,7 +28,7 @@ const (
 // sandbox.
 func (e *editor) historyDir() string {
 	sum := sha256.Sum256([]byte(e.action.Path))
-	return path.Join("/tmp/.parley", "t-"+e.env.ConversationID, "undo", hex.EncodeToString(sum[:12]))
+	return path.Join(e.env.StateDir(), "undo", hex.EncodeToString(sum[:12]))
 }
 
 // entry is one edit that can be undone.

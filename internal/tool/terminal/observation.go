@@ -143,7 +143,7 @@ func (c *call) fit(ctx context.Context, text string) (string, string) {
 	if utf8.RuneCountInString(text) <= maxText {
 		return text, ""
 	}
-	dir := "/tmp/.parley/" + c.session.id + "/output"
+	dir := path.Join(c.env.StateDir(), "output")
 	file := path.Join(dir, "output-"+newNonce()+".txt")
 	where := "The full output is in " + file + "."
 	err := c.env.Hands.WriteFile(ctx, file, []byte(text), tool.WriteOptions{Parents: true, Mode: 0o600})

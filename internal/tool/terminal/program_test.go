@@ -236,7 +236,7 @@ func TestShellDiesBetweenCalls(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		out, err := b.env.Hands.ReadTerminal(context.Background(), "t-c1", tool.TerminalRead{Offset: 0, Wait: time.Second})
+		out, err := b.env.Hands.ReadTerminal(context.Background(), "t-"+b.env.Label(), tool.TerminalRead{Offset: 0, Wait: time.Second})
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the shell does not end: %v", err)
 		}
@@ -342,13 +342,12 @@ func TestHugeOutput(t *testing.T) {
 		t.Errorf("%d characters", n)
 	}
 	b.wantIn(o.text(), "characters left out. The full output is in "+o.SaveDir+"/output-")
-	path := o.text()[strings.Index(o.text(), "/tmp/.parley"):]
+	path := o.text()[strings.Index(o.text(), b.env.StateDir()):]
 	path = path[:strings.Index(path, ".txt")+4]
 	saved, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = os.RemoveAll(filepath.Dir(filepath.Dir(path))) }()
 	if n := strings.Count(string(saved), "\n"); n != 199_999 {
 		t.Errorf("the saved output has %d line ends", n)
 	}
@@ -359,7 +358,6 @@ func TestHugeOutput(t *testing.T) {
 
 func TestBottomlessOutput(t *testing.T) {
 	b := newBox(t, terminal.Config{})
-	defer func() { _ = os.RemoveAll("/tmp/.parley/t-c1") }()
 	o := b.run("head -c 60000000 /dev/zero | tr '\\0' 'x' | fold -w 99; echo; echo the end")
 	if !strings.HasPrefix(o.text(), "xxx") || !strings.HasSuffix(o.text(), "\nthe end") {
 		t.Errorf("head or tail is missing: %q", clip(o.text()))
@@ -375,7 +373,6 @@ func TestBottomlessOutput(t *testing.T) {
 
 func TestBinaryOutput(t *testing.T) {
 	b := newBox(t, terminal.Config{})
-	defer func() { _ = os.RemoveAll("/tmp/.parley/t-c1") }()
 	o := b.run("head -c 300000 /dev/urandom; echo; echo the end")
 	if o.ExitCode != 0 || !strings.HasSuffix(o.text(), "the end") {
 		t.Errorf("%d %q", o.ExitCode, clip(o.text()))
@@ -504,7 +501,7 @@ func (b *box) awaitOutput(text string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		out, err := b.env.Hands.ReadTerminal(ctx, "t-c1", tool.TerminalRead{Wait: 10 * time.Second, Until: "\a" + text})
+		out, err := b.env.Hands.ReadTerminal(ctx, "t-"+b.env.Label(), tool.TerminalRead{Wait: 10 * time.Second, Until: "\a" + text})
 		if err == nil && strings.Contains(string(out.Data), "\a"+text) {
 			return
 		}
@@ -597,7 +594,6 @@ func TestServerRestart(t *testing.T) {
 // TestRestartAfterHugeOutput: the begin marker has left the terminal's buffer.
 func TestRestartAfterHugeOutput(t *testing.T) {
 	b := newBox(t, quick)
-	defer func() { _ = os.RemoveAll("/tmp/.parley/t-c1") }()
 	b.left(b.call(map[string]any{"command": "head -c 9000000 /dev/zero | tr '\\0' 'x'; cat", "timeout": 3}))
 	b.connect(quick)
 	if o := b.call(map[string]any{"command": "echo no"}); !o.IsError {
@@ -637,7 +633,7 @@ func TestTerminalGoneWithARunningCommand(t *testing.T) {
 	b := newBox(t, quick)
 	for _, args := range []map[string]any{{"command": "echo after"}, {"command": ""}, {"command": "x", "is_input": true}} {
 		b.left(b.call(map[string]any{"command": "echo before; sleep 300"}))
-		if err := b.env.Hands.CloseTerminal(t.Context(), "t-"+b.env.ConversationID); err != nil {
+		if err := b.env.Hands.CloseTerminal(t.Context(), "t-"+b.env.Label()); err != nil {
 			t.Fatal(err)
 		}
 		o := b.call(args)
@@ -649,5 +645,17 @@ func TestTerminalGoneWithARunningCommand(t *testing.T) {
 			t.Errorf("%v: %s", args, o.model)
 		}
 		b.want(b.run("echo fine"), "fine", 0)
+	}
+}
+
+// Legacy clients choose ids that are no names of anything.
+func TestConversationWithAnOddID(t *testing.T) {
+	b := newBox(t, quick)
+	for _, id := range []string{"my conv", `it's "odd"`, "ünïcode", strings.Repeat("x", 100), "a:b", "."} {
+		b.env.ConversationID = id
+		b.want(b.run("echo "+fmt.Sprint(len(id))), fmt.Sprint(len(id)), 0)
+		if err := b.env.Hands.CloseTerminal(t.Context(), "t-"+b.env.Label()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -61,7 +61,8 @@ func newBox(t testing.TB, config terminal.Config) *box {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	b.env = &tool.Env{ConversationID: "c1", WorkingDir: work}
+	b.env = &tool.Env{ConversationID: "terminal-" + filepath.Base(filepath.Dir(dir)), WorkingDir: work}
+	t.Cleanup(func() { _ = os.RemoveAll(b.env.StateDir()) })
 	b.connect(config)
 	return b
 }

@@ -103,7 +103,7 @@ func hasNUL(s string) bool {
 }
 
 func (t *terminals) run(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {
-	s := t.session(env.ConversationID)
+	s := t.session(env)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := &call{session: s, env: env, action: a, soft: t.config.SoftTimeout}
@@ -111,14 +111,14 @@ func (t *terminals) run(ctx context.Context, env *tool.Env, a Action) (tool.Resu
 }
 
 // session returns the conversation's session, a new one if it is not remembered.
-func (t *terminals) session(conversationID string) *session {
+func (t *terminals) session(env *tool.Env) *session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.sessions[conversationID]
+	s := t.sessions[env.ConversationID]
 	if s == nil {
 		t.forgetOne()
-		s = &session{id: "t-" + conversationID, marks: newMarks(t.config.Secret, conversationID)}
-		t.sessions[conversationID] = s
+		s = &session{id: "t-" + env.Label(), marks: newMarks(t.config.Secret, env.ConversationID)}
+		t.sessions[env.ConversationID] = s
 	}
 	return s
 }
