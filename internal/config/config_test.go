@@ -81,7 +81,7 @@ func TestDefaultData(t *testing.T) {
 		"home":         {[]string{"HOME=/h"}, false, "/h/.local/share/parley"},
 		"xdg":          {[]string{"HOME=/h", "XDG_DATA_HOME=/x"}, false, "/x/parley"},
 		"relative xdg": {[]string{"HOME=/h", "XDG_DATA_HOME=x"}, false, "/h/.local/share/parley"},
-		"root":         {[]string{"HOME=/root"}, true, "/var/lib/parley"},
+		"root":         {[]string{"HOME=/h"}, true, "/var/lib/parley"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

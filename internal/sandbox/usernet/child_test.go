@@ -59,6 +59,11 @@ type guest struct {
 
 func newGuest(t testing.TB) *guest {
 	t.Helper()
+	if dev, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
+		t.Skipf("SKIPPED: this user may not use /dev/net/tun: %v", err)
+	} else {
+		_ = dev.Close()
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
