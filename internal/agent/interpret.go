@@ -89,7 +89,7 @@ func interpretCalls(resp *llm.Response, tools *tool.Set, policy Policy) Turn {
 		}
 		runnable++
 		turn.Confirm = turn.Confirm || needsConfirmation(action, spec, policy)
-		if spec.Name == toolFinish {
+		if spec.Name == ToolFinish {
 			break
 		}
 	}
@@ -98,8 +98,8 @@ func interpretCalls(resp *llm.Response, tools *tool.Set, policy Policy) Turn {
 	return turn
 }
 
-// toolFinish ends a run.
-const toolFinish = "finish"
+// ToolFinish is the name of the tool that ends a run.
+const ToolFinish = "finish"
 
 func interpretCall(c content.ToolCall, tools *tool.Set, policy Policy) (*conversation.ActionEvent, *tool.Spec, *conversation.AgentErrorEvent) {
 	if c.Origin == "" {

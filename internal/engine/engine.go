@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/internal/account"
+	"parley/internal/agent"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -67,6 +68,8 @@ type Engine struct {
 	tasks   map[string]*conversation.StartTask // unfinished start tasks, fresher than the store
 	closed  bool
 	drained chan struct{}
+	// toolSpecs are what models are told about the tools: the same for every call.
+	toolSpecs func() ([]llm.Tool, error)
 }
 
 // New returns an engine; Recover picks up what an earlier life left.
@@ -82,7 +85,8 @@ func New(opt Options) *Engine {
 	}
 	ctx, leave := context.WithCancelCause(context.Background())
 	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
-		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{})}
+		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{}),
+		toolSpecs: sync.OnceValues(func() ([]llm.Tool, error) { return agent.ToolSpecs(opt.Tools) })}
 	e.job(e.renewLeases)
 	return e
 }

@@ -19,9 +19,6 @@ import (
 	"parley/internal/tool"
 )
 
-// toolFinish is the tool that ends a run.
-const toolFinish = "finish"
-
 // advance starts the next piece of a run, if there is a run and nothing under way.
 func (l *live) advance() {
 	if l.work != nil || l.stalled != nil || l.quit != nil || l.state.Status != conversation.Running || l.e.ctx.Err() != nil {
@@ -130,7 +127,7 @@ func (l *live) callModel(ctx context.Context, choice account.LLM, messages []con
 	if err != nil {
 		return nil, err
 	}
-	tools, err := agent.ToolSpecs(l.e.opt.Tools)
+	tools, err := l.e.toolSpecs()
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +361,7 @@ func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Resul
 		Header:   conversation.Head(conversation.KindObservation, conversation.SourceEnvironment, time.Time{}),
 		ToolName: a.ToolName, ToolCallID: a.ToolCallID, ActionID: a.ID, Observation: res.Observation}
 	var trigger conversation.Trigger
-	if a.ToolName == toolFinish && !res.IsError && !l.unseenMessage(a) {
+	if a.ToolName == agent.ToolFinish && !res.IsError && !l.unseenMessage(a) {
 		trigger = conversation.TrigFinish
 	}
 	l.must(func() { l.stepDone(cause) }, trigger, obs)
