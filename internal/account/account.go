@@ -36,16 +36,6 @@ func NewKey(prefix string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// LLM says which model to use and how to reach it.
-type LLM struct {
-	Model   string `json:"model"`    // "provider/model"
-	BaseURL string `json:"base_url"` // "" = the provider's default
-	APIKey  Secret `json:"api_key"`
-}
-
-// EachSecret implements Sealable.
-func (l *LLM) EachSecret(f func(string, *Secret)) { f("api_key", &l.APIKey) }
-
 // ProviderToken opens a git hosting provider.
 type ProviderToken struct {
 	Token  Secret  `json:"token"`
@@ -109,6 +99,13 @@ type Settings struct {
 	GitUserEmail                       *string    `json:"git_user_email"`
 	V1Enabled                          *bool      `json:"v1_enabled"`
 	Secrets                            Secrets    `json:"secrets_store"`
+	// Tuning is what a profile says beyond the three fields above; see LLM.
+	Tuning        *LLM           `json:"llm,omitempty"`
+	Profiles      map[string]LLM `json:"llm_profiles,omitempty"` // by name
+	ActiveProfile string         `json:"active_profile,omitempty"`
+	// TitleProfile names the profile that titles are made with; "" = the
+	// conversation's own model.
+	TitleProfile string `json:"title_llm_profile,omitempty"`
 }
 
 // EachSecret implements Sealable.
@@ -117,21 +114,17 @@ func (s *Settings) EachSecret(f func(string, *Secret)) {
 	f("search_api_key", &s.SearchAPIKey)
 	f("sandbox_api_key", &s.SandboxAPIKey)
 	s.Secrets.EachSecret(f)
+	if s.Tuning != nil {
+		s.Tuning.EachSecret(func(p string, x *Secret) { f("llm."+p, x) })
+	}
+	for _, name := range sortedKeys(s.Profiles) {
+		l := s.Profiles[name]
+		l.EachSecret(func(p string, x *Secret) { f("llm_profiles."+name+"."+p, x) })
+		s.Profiles[name] = l
+	}
 	if s.MCP != nil {
 		s.MCP.EachSecret(func(p string, x *Secret) { f("mcp_config."+p, x) })
 	}
-}
-
-// LLM returns the model the settings choose; Model is "" when none is chosen.
-func (s *Settings) LLM() LLM {
-	l := LLM{APIKey: s.LLMAPIKey}
-	if s.LLMModel != nil {
-		l.Model = *s.LLMModel
-	}
-	if s.LLMBaseURL != nil {
-		l.BaseURL = *s.LLMBaseURL
-	}
-	return l
 }
 
 // MCPConfig lists the MCP servers of a user or a conversation

@@ -29,8 +29,20 @@ var (
 	errMoved       = errors.New("the log moved under its writer")
 )
 
-// Models makes the model of a conversation; onRetry hears of each retry.
-type Models func(l account.LLM, onRetry func(context.Context, llm.Retry)) (llm.Model, error)
+// Models makes the model of a configuration. It calls nothing.
+type Models func(l account.LLM, opt ModelOptions) (llm.Model, error)
+
+// ModelOptions are what one use of a model wants. All members are optional.
+type ModelOptions struct {
+	// OnRetry hears what a call waits for, before each wait, on the goroutine of Do.
+	OnRetry func(context.Context, llm.Retry)
+	// Guard is put around every single model, fallbacks included, inside the
+	// retries: it sees each attempt with the model that makes it.
+	Guard func(llm.Model) llm.Model
+	// Fallbacks are asked in turn when the model does not answer for a reason that
+	// another one may not have.
+	Fallbacks []account.LLM
+}
 
 // Masker hides secret values in a text.
 type Masker interface{ Mask(text string) string }

@@ -29,7 +29,7 @@ func (e *Engine) checkLLM(l account.LLM) error {
 		return fault.New(fault.Invalid, CodeNoKey, "The model %s needs an API key.", l.Model).
 			WithHint("Set llm_api_key with POST /api/settings.")
 	}
-	_, err := e.opt.Models(l, nil)
+	_, err := e.opt.Models(l, ModelOptions{})
 	return err
 }
 

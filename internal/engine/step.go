@@ -121,9 +121,9 @@ func guarded[T any](e *Engine, what string, f func() (T, error)) (out T, err err
 }
 
 func (l *live) callModel(ctx context.Context, choice account.LLM, messages []content.Message) (*llm.Response, error) {
-	model, err := l.e.opt.Models(choice, func(_ context.Context, r llm.Retry) {
+	model, err := l.e.opt.Models(choice, ModelOptions{OnRetry: func(_ context.Context, r llm.Retry) {
 		l.post(func(l *live) { l.noteRetry(r) })
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}

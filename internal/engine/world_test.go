@@ -303,7 +303,7 @@ func (w *world) start() {
 	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: w.bench, Logger: log,
 		Busy: func(id string) bool { return e.Busy(id) }, OnChange: func(id string) { e.SandboxChanged(id) }})
 	opt := engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: must(tool.NewSet(shTool(), finishTool())),
-		Models:    func(account.LLM, func(context.Context, llm.Retry)) (llm.Model, error) { return w.model, nil },
+		Models:    func(account.LLM, engine.ModelOptions) (llm.Model, error) { return w.model, nil },
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: log}
 	if w.change != nil {

@@ -30,6 +30,9 @@ type Request struct {
 	Messages  []content.Message
 	Tools     []Tool
 	SessionID string // stable per conversation: cache keys, tracing
+	// MaxOutput bounds the answer, in tokens, reasoning included; 0 = the model's
+	// own configuration. An adapter sends the smaller of both.
+	MaxOutput int64
 	// OnDelta receives the answer while it arrives; nil asks for no streaming. It
 	// is called from one goroutine and must not block.
 	OnDelta func(Delta)
@@ -44,15 +47,20 @@ type Response struct {
 	// table; nil if neither is known.
 	Cost         *float64
 	FinishReason string // "stop", "tool_calls", "length", "content_filter", or the provider's
+	// Model is Info().Model of the model that answered, where several were asked;
+	// "" = the only one.
+	Model string
 }
 
 // Info describes a model.
 type Info struct {
 	Model         string // as configured, "provider/model"
 	ContextWindow int64  // tokens; 0 = unknown
+	MaxOutput     int64  // tokens of one answer that the model allows or is set to; 0 = unknown
 	Vision        bool
-	PriceKnown    bool
-	Demo          bool // the scripted model
+	NativeTools   bool   // false: tools go through a text protocol
+	Price         *Price // nil = unknown
+	Demo          bool   // the scripted model
 }
 
 // Model answers requests.
@@ -120,8 +128,13 @@ type Error struct {
 	Message    string        // what the provider said, bounded, without secrets
 	RetryAfter time.Duration // the provider's wish; 0 = none
 	Streamed   bool          // part of the answer was already handed to OnDelta
+	NotSent    bool          // the request did not reach the provider
 	Err        error
 }
+
+// Free reports whether the provider certainly charges nothing: it never got the
+// request, or refused it with an HTTP status before any answer.
+func (e *Error) Free() bool { return e.NotSent || (e.Status >= 400 && !e.Streamed) }
 
 // Error returns the text.
 func (e *Error) Error() string {
@@ -134,10 +147,11 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retry describes a retry that is about to be waited for.
+// Retry describes what a call is waiting for before it goes on.
 type Retry struct {
-	Attempt     int           // the attempt that failed, from 1
+	Attempt     int           // the attempt that failed, from 1; 0 = none failed yet, the call waits its turn
 	MaxAttempts int           // in all
-	Wait        time.Duration // until the next one
-	Err         *Error
+	Wait        time.Duration // until the next one; an estimate where Attempt is 0
+	Err         *Error        // why
+	Fallback    string        // the model that is asked next instead; "" = the same
 }

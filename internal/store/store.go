@@ -93,6 +93,7 @@ type Append struct {
 	Events       []conversation.Event
 	Summary      conversation.Summary // stored with the record in the same transaction
 	Now          time.Time            // becomes the record's UpdatedAt and LastEventAt
+	Settle       []Settlement         // of the ledger, in the same transaction
 }
 
 // EventQuery filters a log. Zero fields do not filter.
@@ -257,6 +258,7 @@ type Store interface {
 	Accounts() Accounts
 	Sandboxes() Sandboxes
 	Projections() Projections
+	Ledger() Ledger
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

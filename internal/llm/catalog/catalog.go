@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"parley/internal/conversation"
+	"parley/internal/llm"
 )
 
 //go:embed models.json
@@ -23,25 +23,7 @@ type Entry struct {
 	Model         string // the table's name, "provider/model"
 	ContextWindow int64  // tokens; 0 = unknown
 	Vision        bool
-	Price         *Price // nil = unknown
-}
-
-// Price is USD per token.
-type Price struct {
-	Input      float64
-	CacheRead  float64 // tokens read from the prompt cache
-	CacheWrite float64 // tokens written to it
-	Output     float64 // reasoning tokens included
-}
-
-// Cost returns what a call cost, in USD. PromptTokens include the cached ones,
-// CompletionTokens the reasoning; impossible counts are clamped.
-func (p *Price) Cost(u conversation.Usage) float64 {
-	prompt := max(u.PromptTokens, 0)
-	read := min(max(u.CacheReadTokens, 0), prompt)
-	write := min(max(u.CacheWriteTokens, 0), prompt-read)
-	return float64(prompt-read-write)*p.Input + float64(read)*p.CacheRead +
-		float64(write)*p.CacheWrite + float64(max(u.CompletionTokens, 0))*p.Output
+	Price         *llm.Price // nil = unknown
 }
 
 type wireEntry struct {
@@ -89,7 +71,7 @@ func (m wireEntry) entry(name string) Entry {
 		return e
 	}
 	const million = 1e6
-	p := &Price{Input: m.Price.Input / million, Output: m.Price.Output / million}
+	p := &llm.Price{Input: m.Price.Input / million, Output: m.Price.Output / million}
 	p.CacheRead, p.CacheWrite = p.Input, p.Input // no discount unless the table has one
 	if m.Price.CacheRead != nil {
 		p.CacheRead = *m.Price.CacheRead / million

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley/internal/conversation"
+	"parley/internal/llm"
 	"parley/internal/llm/catalog"
 )
 
@@ -47,7 +48,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	p := &catalog.Price{Input: 2e-6, CacheRead: 0.5e-6, CacheWrite: 2.5e-6, Output: 8e-6}
+	p := &llm.Price{Input: 2e-6, CacheRead: 0.5e-6, CacheWrite: 2.5e-6, Output: 8e-6}
 	tests := []struct {
 		name string
 		u    conversation.Usage

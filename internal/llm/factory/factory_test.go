@@ -67,14 +67,14 @@ func TestRoutes(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	m, _, body, _ := ask(t, account.LLM{Model: "openai/gpt-4o", APIKey: account.NewSecret("k")})
-	if i := m.Info(); i.Model != "openai/gpt-4o" || i.ContextWindow != 128000 || !i.PriceKnown || !i.Vision || i.Demo {
+	if i := m.Info(); i.Model != "openai/gpt-4o" || i.ContextWindow != 128000 || i.Price == nil || !i.Vision || i.Demo {
 		t.Errorf("%+v", i)
 	}
 	if !strings.Contains(body, `"prompt_cache_key":"session-1"`) {
 		t.Error("no cache key for OpenAI itself")
 	}
 	m, _, body, auth := ask(t, account.LLM{Model: "ollama/unheard-of"})
-	if i := m.Info(); i.ContextWindow != 0 || i.PriceKnown || !i.Vision || auth != "" || strings.Contains(body, "prompt_cache_key") {
+	if i := m.Info(); i.ContextWindow != 0 || i.Price != nil || !i.Vision || auth != "" || strings.Contains(body, "prompt_cache_key") {
 		t.Errorf("%+v, auth %q, %s", i, auth, body)
 	}
 	demo, err := factory.New(account.LLM{Model: "demo/scripted"}, factory.Options{})

@@ -72,12 +72,13 @@ func Transport(err error, host string) *llm.Error {
 	var timeout net.Error
 	switch {
 	case isCertificate(err):
-		e.Class = llm.ClassBadRequest
+		e.Class, e.NotSent = llm.ClassBadRequest, true
 		e.Message = "the certificate of " + host + " is not trusted: " + err.Error()
 	case strings.Contains(err.Error(), "HTTP response to HTTPS client"):
-		e.Class = llm.ClassBadRequest
+		e.Class, e.NotSent = llm.ClassBadRequest, true
 		e.Message = host + " speaks plain HTTP: the base URL must begin with http://"
 	case errors.As(err, &op) && op.Op == "dial":
+		e.NotSent = true
 		e.Message = "cannot reach " + host + ": " + err.Error()
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Class = llm.ClassTimeout

@@ -36,11 +36,43 @@ type Reply struct {
 	CutAfterText  bool
 
 	Hang bool // never answer
+
+	// Signature makes the server sign the answer's reasoning, where its wire has
+	// such a thing, and refuse (as ClassMalformed) a later request whose history
+	// has the answer's calls without the signature.
+	Signature string
+
+	Fault Fault // trouble in the middle of an answer; "" = none
+}
+
+// Fault is what real endpoints do to an answer. A server shows it as far as its
+// wire can.
+type Fault string
+
+// The faults. The first group leaves the answer usable, the second does not.
+const (
+	OddFinish    Fault = "odd_finish"    // a finish reason that nobody has heard of
+	WrongUsage   Fault = "wrong_usage"   // negative, absurd or textual token counts
+	DuplicateIDs Fault = "duplicate_ids" // all calls have the same id, and no index
+	LongName     Fault = "long_name"     // a call of a tool with a name of 30,000 characters
+	KeepAlives   Fault = "keep_alives"   // comments, pings and empty lines between the events
+	SlowBytes    Fault = "slow_bytes"    // every byte in a packet of its own
+
+	HalfCall      Fault = "half_call"       // the stream ends in order, in the middle of a call's arguments, without a finish
+	ErrorInStream Fault = "error_in_stream" // an "overloaded" error object after the first part of the text
+	CutJSON       Fault = "cut_json"        // the connection ends inside an event
+	Garbage       Fault = "garbage"         // an event that is not what the API says
+)
+
+// Options are what a test wants of the model.
+type Options struct {
+	Timeout     time.Duration // until the answer begins; 0 = long
+	IdleTimeout time.Duration // between two parts of it; 0 = long
 }
 
 // Serve starts a server that gives the replies in turn, one per request, and
 // returns a model that talks to it. It may skip a reply its wire cannot show.
-type Serve func(t *testing.T, replies ...Reply) llm.Model
+type Serve func(t *testing.T, opt Options, replies ...Reply) llm.Model
 
 // wait bounds what must happen promptly.
 const wait = 10 * time.Second
@@ -60,6 +92,14 @@ func Run(t *testing.T, serve Serve) {
 		"BrokenStream":           testBrokenStream,
 		"ConcurrentCalls":        testConcurrent,
 		"CancelledContextAtOnce": testCancelledContext,
+		"SignedReasoning":        testSignedReasoning,
+		"ParallelCallsStreamed":  testManyCalls,
+		"HarmlessFaults":         testHarmlessFaults,
+		"DuplicateIDs":           testDuplicateIDs,
+		"LongName":               testLongName,
+		"FatalFaults":            testFatalFaults,
+		"Silence":                testSilence,
+		"EmptyHistoryMessages":   testOddHistory,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, serve) })
 	}
@@ -80,7 +120,7 @@ func Request(onDelta func(llm.Delta)) *llm.Request {
 }
 
 func testText(t *testing.T, serve Serve) {
-	m := serve(t, Reply{Text: "Hi there, gr\u00fc\u00df Gott \U0001f600"})
+	m := serve(t, Options{}, Reply{Text: "Hi there, gr\u00fc\u00df Gott \U0001f600"})
 	resp, err := m.Do(t.Context(), Request(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +138,7 @@ func testText(t *testing.T, serve Serve) {
 
 func testStreamedText(t *testing.T, serve Serve) {
 	text := strings.Repeat("one two \u00e4\u00f6\u00fc three. ", 20)
-	m := serve(t, Reply{Text: text, Reasoning: "hmm, let me see"})
+	m := serve(t, Options{}, Reply{Text: text, Reasoning: "hmm, let me see"})
 	var said, thought strings.Builder
 	pieces := 0
 	resp, err := m.Do(t.Context(), Request(func(d llm.Delta) {
@@ -128,9 +168,12 @@ func testCalls(t *testing.T, serve Serve) {
 	}
 	for name, onDelta := range map[string]func(llm.Delta){"whole": nil, "streamed": func(llm.Delta) {}} {
 		t.Run(name, func(t *testing.T) {
-			resp, err := serve(t, Reply{Text: "Doing.", Calls: want}).Do(t.Context(), Request(onDelta))
+			resp, err := serve(t, Options{}, Reply{Text: "Doing.", Calls: want}).Do(t.Context(), Request(onDelta))
 			if err != nil {
 				t.Fatal(err)
+			}
+			for i := range resp.Message.ToolCalls { // the origin is the wire's
+				resp.Message.ToolCalls[i].Origin = "completion"
 			}
 			if d := cmp.Diff(want, resp.Message.ToolCalls); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
@@ -146,7 +189,7 @@ func testCalls(t *testing.T, serve Serve) {
 // server accepts it.
 func testHistory(t *testing.T, serve Serve) {
 	calls := []content.ToolCall{{ID: "h1", Name: "terminal", Arguments: `{"command":"a"}`}, {ID: "h2", Name: "a bad name\u00e4", Arguments: `{"broken`}}
-	m := serve(t, Reply{Calls: calls}, Reply{Text: "done"})
+	m := serve(t, Options{}, Reply{Calls: calls}, Reply{Text: "done"})
 	req := Request(nil)
 	first, err := m.Do(t.Context(), req)
 	if err != nil {
@@ -168,7 +211,7 @@ func testHistory(t *testing.T, serve Serve) {
 func testUsage(t *testing.T, serve Serve) {
 	want := conversation.Usage{PromptTokens: 1200, CompletionTokens: 34, CacheReadTokens: 1000, ReasoningTokens: 5}
 	for name, onDelta := range map[string]func(llm.Delta){"whole": nil, "streamed": func(llm.Delta) {}} {
-		resp, err := serve(t, Reply{Text: "x", Usage: want}).Do(t.Context(), Request(onDelta))
+		resp, err := serve(t, Options{}, Reply{Text: "x", Usage: want}).Do(t.Context(), Request(onDelta))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +226,7 @@ func testUsage(t *testing.T, serve Serve) {
 }
 
 func testLength(t *testing.T, serve Serve) {
-	resp, err := serve(t, Reply{Text: "cut o", Finish: "length"}).Do(t.Context(), Request(nil))
+	resp, err := serve(t, Options{}, Reply{Text: "cut o", Finish: "length"}).Do(t.Context(), Request(nil))
 	if err != nil || resp.FinishReason != "length" || resp.Message.Text() != "cut o" {
 		t.Fatalf("%+v, %v", resp, err)
 	}
@@ -198,7 +241,7 @@ func testFailures(t *testing.T, serve Serve) {
 				reply.RetryAfter = 7 * time.Second
 			}
 			for _, onDelta := range []func(llm.Delta){nil, func(llm.Delta) {}} {
-				_, err := serve(t, reply).Do(t.Context(), Request(onDelta))
+				_, err := serve(t, Options{}, reply).Do(t.Context(), Request(onDelta))
 				var e *llm.Error
 				if !errors.As(err, &e) || e.Class != class || e.Streamed || e.Message == "" {
 					t.Fatalf("got %#v", err)
@@ -214,7 +257,7 @@ func testFailures(t *testing.T, serve Serve) {
 func testCancelBeforeAnswer(t *testing.T, serve Serve) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	m := serve(t, Reply{Hang: true})
+	m := serve(t, Options{}, Reply{Hang: true})
 	time.AfterFunc(20*time.Millisecond, func() { cancel(stopped) })
 	if err := within(t, func() error { _, err := m.Do(ctx, Request(nil)); return err }); !errors.Is(err, stopped) {
 		t.Fatalf("got %v, want the context's cause", err)
@@ -224,7 +267,7 @@ func testCancelBeforeAnswer(t *testing.T, serve Serve) {
 func testCancelMidStream(t *testing.T, serve Serve) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	m := serve(t, Reply{Text: "a long answer that stops somewhere", HangAfterText: true})
+	m := serve(t, Options{}, Reply{Text: "a long answer that stops somewhere", HangAfterText: true})
 	err := within(t, func() error {
 		_, err := m.Do(ctx, Request(func(llm.Delta) { cancel(stopped) }))
 		return err
@@ -235,7 +278,7 @@ func testCancelMidStream(t *testing.T, serve Serve) {
 }
 
 func testBrokenStream(t *testing.T, serve Serve) {
-	_, err := serve(t, Reply{Text: "a long answer that breaks somewhere", CutAfterText: true}).Do(t.Context(), Request(func(llm.Delta) {}))
+	_, err := serve(t, Options{}, Reply{Text: "a long answer that breaks somewhere", CutAfterText: true}).Do(t.Context(), Request(func(llm.Delta) {}))
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Class != llm.ClassNetwork || !e.Streamed {
 		t.Fatalf("got %#v, want a network error that says that a part was shown", err)
@@ -244,7 +287,7 @@ func testBrokenStream(t *testing.T, serve Serve) {
 
 func testConcurrent(t *testing.T, serve Serve) {
 	const n = 8
-	m := serve(t, slices.Repeat([]Reply{{Text: "same"}}, n)...)
+	m := serve(t, Options{}, slices.Repeat([]Reply{{Text: "same"}}, n)...)
 	errs := make(chan error, n)
 	for i := range n {
 		onDelta := func(llm.Delta) {}
@@ -270,7 +313,7 @@ func testCancelledContext(t *testing.T, serve Serve) {
 	stopped := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
-	if _, err := serve(t, Reply{Text: "x"}).Do(ctx, Request(nil)); !errors.Is(err, stopped) {
+	if _, err := serve(t, Options{}, Reply{Text: "x"}).Do(ctx, Request(nil)); !errors.Is(err, stopped) {
 		t.Fatalf("got %v", err)
 	}
 }

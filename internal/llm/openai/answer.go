@@ -9,6 +9,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
+	"parley/internal/llm/wire"
 )
 
 // wireAnswer is a whole answer or one chunk of a stream: the same members, with
@@ -49,14 +50,14 @@ func (a *answer) take(raw []byte) error {
 		return &llm.Error{Class: llm.ClassNetwork, Err: err,
 			Message: failure.Bound("the endpoint sent something that is not a chat completion: " + strings.ToValidUTF8(string(raw), "\uFFFD"))}
 	}
-	groq := object(w.Groq)
+	groq := wire.Object(w.Groq)
 	for _, e := range []json.RawMessage{w.Error, groq["error"]} {
 		if isError(e) {
 			return failure.Payload([]byte(`{"error":` + string(e) + `}`))
 		}
 	}
 	if a.id == "" {
-		a.id = text(w.ID)
+		a.id = wire.Text(w.ID)
 	}
 	for _, u := range []json.RawMessage{w.Usage, groq["usage"]} {
 		if got := readUsage(u); got.known {
@@ -68,7 +69,7 @@ func (a *answer) take(raw []byte) error {
 
 func (a *answer) takeChoices(w *wireAnswer) error {
 	for _, c := range w.Choices {
-		if n, ok := number(c.Index); ok && n != 0 {
+		if n, ok := wire.Number(c.Index); ok && n != 0 {
 			continue // we ask for one choice
 		}
 		if isError(c.Error) {
@@ -84,7 +85,7 @@ func (a *answer) takeChoices(w *wireAnswer) error {
 				return err
 			}
 		}
-		if f := text(c.FinishReason); f != "" && f != "null" {
+		if f := wire.Text(c.FinishReason); f != "" && f != "null" {
 			a.finish = f
 		}
 	}
@@ -98,15 +99,15 @@ func (a *answer) empty() bool {
 // takeMessage adds a message or a delta of one.
 func (a *answer) takeMessage(msg map[string]json.RawMessage, addCall func(callDelta) error) error {
 	said, thought := contentText(msg["content"])
-	said += text(msg["refusal"]) // a refusal is what the model has to say
-	if t := text(msg["reasoning_content"]); t != "" {
+	said += wire.Text(msg["refusal"]) // a refusal is what the model has to say
+	if t := wire.Text(msg["reasoning_content"]); t != "" {
 		thought += t
 	} else {
-		thought += text(msg["reasoning"])
+		thought += wire.Text(msg["reasoning"])
 	}
 	a.say(said, thought)
 	var calls []callDelta
-	if raw := msg["tool_calls"]; !isNull(raw) {
+	if raw := msg["tool_calls"]; !wire.IsNull(raw) {
 		if err := json.Unmarshal(raw, &calls); err != nil {
 			return &llm.Error{Class: llm.ClassNetwork, Err: err, Message: "the endpoint sent tool calls that cannot be read"}
 		}
@@ -138,7 +139,7 @@ func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Respo
 	if !a.choices {
 		return nil, &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint answered without a choice"}
 	}
-	calls := a.calls.finish(takenIDs(req))
+	calls := a.calls.finish(wire.TakenIDs(req))
 	finish := finishReason(a.finish, len(calls) > 0)
 	if err := endedBadly(a, finish); err != nil {
 		return nil, err
@@ -190,16 +191,4 @@ func finishReason(reason string, hasCalls bool) string {
 		return "content_filter"
 	}
 	return reason
-}
-
-// takenIDs are the tool call ids of the history: a new call must not have one of
-// them, though some endpoints count from 0 in every answer.
-func takenIDs(req *llm.Request) map[string]bool {
-	taken := map[string]bool{}
-	for _, msg := range req.Messages {
-		for _, c := range msg.ToolCalls {
-			taken[c.ID] = true
-		}
-	}
-	return taken
 }

@@ -6,16 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
-	"net/url"
 	"strings"
-	"time"
 
-	"parley/internal/account"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
 	"parley/internal/llm/sse"
+	"parley/internal/llm/wire"
 )
 
 // refusals are the optional request fields that an endpoint refused.
@@ -92,80 +89,26 @@ func (m *Model) once(ctx context.Context, req *llm.Request, refused refusals) (*
 	if err != nil {
 		return nil, &llm.Error{Class: llm.ClassMalformed, Err: err, Message: "the history cannot be encoded"}
 	}
-	ctx, w := newWatch(ctx, m.cfg.Total)
-	defer w.stop()
-	w.expect(m.cfg.Timeout, m.host+" did not begin to answer within "+m.cfg.Timeout.String())
 	a := &answer{onDelta: req.OnDelta}
-	resp, err := m.exchange(ctx, w, a, req, body)
-	if err == nil {
-		return resp, nil
-	}
-	return nil, m.clean(m.classified(ctx, err), a.streamed)
+	var resp *llm.Response
+	err = m.client.Do(ctx, wire.Call{URL: m.url, Header: m.headers(req), Body: body, Advise: m.advise,
+		Streamed: func() bool { return a.streamed },
+		Read: func(in *wire.Answer) error {
+			if err := readAnswer(in, a); err != nil {
+				return err
+			}
+			resp, err = m.response(a, req, in.Header)
+			return err
+		}})
+	return resp, err
 }
 
-// classified turns an error into *llm.Error; a time-out of ours comes first.
-func (m *Model) classified(ctx context.Context, err error) *llm.Error {
-	var e *llm.Error
-	if errors.As(context.Cause(ctx), &e) || errors.As(err, &e) {
-		said := *e
-		return &said
-	}
-	return failure.Transport(err, m.host)
-}
-
-// clean marks what was shown and takes the key and secret headers out of texts
-// that the endpoint wrote.
-func (m *Model) clean(e *llm.Error, streamed bool) *llm.Error {
-	e.Streamed = streamed
-	secrets := []string{m.cfg.APIKey.Reveal()}
-	for _, v := range m.cfg.ExtraHeaders {
-		secrets = append(secrets, v)
-	}
-	for _, s := range secrets {
-		if len(s) >= 8 || (s != "" && s == m.cfg.APIKey.Reveal()) {
-			e.Message = strings.ReplaceAll(e.Message, s, account.Mask)
-			e.Message = strings.ReplaceAll(e.Message, url.QueryEscape(s), account.Mask)
-		}
-	}
-	e.Message = failure.Bound(e.Message)
-	return e
-}
-
-func (m *Model) exchange(ctx context.Context, w *watch, a *answer, req *llm.Request, body []byte) (*llm.Response, error) {
-	hreq, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	m.setHeaders(hreq, req)
-	hresp, err := m.client.Do(hreq)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = hresp.Body.Close() }()
-	if hresp.StatusCode < 200 || hresp.StatusCode > 299 {
-		return nil, m.refusal(hresp)
-	}
-	in := &watched{r: hresp.Body, w: w, wait: m.cfg.IdleTimeout, left: maxAnswer,
-		text: m.host + " fell silent for " + m.cfg.IdleTimeout.String() + " in the middle of its answer"}
-	if isEventStream(hresp.Header) {
-		err = m.readStream(in, w, a)
-	} else {
-		err = readWhole(in, a)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m.response(a, req, hresp.Header)
-}
-
-func (m *Model) setHeaders(hreq *http.Request, req *llm.Request) {
-	h := hreq.Header
-	h.Set("Content-Type", "application/json")
+func (m *Model) headers(req *llm.Request) http.Header {
+	h := http.Header{}
 	h.Set("Accept", "application/json")
 	if req.OnDelta != nil {
 		h.Set("Accept", "text/event-stream, application/json")
 	}
-	h.Set("User-Agent", "parley")
 	if m.cfg.APIKey.IsSet() {
 		h.Set("Authorization", "Bearer "+m.cfg.APIKey.Reveal())
 	}
@@ -175,35 +118,26 @@ func (m *Model) setHeaders(hreq *http.Request, req *llm.Request) {
 	for k, v := range m.cfg.ExtraHeaders {
 		h.Set(k, v)
 	}
+	return h
 }
 
-// refusal reads an answer outside 2xx, and adds what to do where it is likely a
-// matter of configuration.
-func (m *Model) refusal(hresp *http.Response) *llm.Error {
-	body, _ := io.ReadAll(io.LimitReader(hresp.Body, failure.MaxBody)) // half a reason is better than none
-	e := failure.Response(hresp.StatusCode, hresp.Header, body, time.Now())
-	switch {
-	case hresp.StatusCode == http.StatusNotFound || hresp.StatusCode == http.StatusMethodNotAllowed:
+// advise adds what to do where a refusal is likely a matter of configuration.
+func (m *Model) advise(e *llm.Error) {
+	if e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed {
 		e.Message = failure.Bound("the endpoint " + m.host + " does not know the model \"" + m.cfg.Model +
 			"\" or the path; check the model id and the base URL, which mostly ends in /v1 (it said: " + e.Message + ")")
-	case hresp.StatusCode >= 300 && hresp.StatusCode < 400:
-		e.Message = "the endpoint " + m.host + " redirects to " + redirectHost(hresp) +
-			", which is not followed because the request holds your key; set the final address as base URL"
 	}
-	return e
 }
 
-func redirectHost(hresp *http.Response) string {
-	u, err := hresp.Location()
-	if err != nil {
-		return "an unknown address"
+func readAnswer(in *wire.Answer, a *answer) error {
+	if !in.IsEventStream() {
+		return readWhole(in, a)
 	}
-	return u.Scheme + "://" + u.Host
-}
-
-func isEventStream(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && kind == "text/event-stream"
+	err := readEvents(in.Events(), a, in.Complete)
+	if err == nil {
+		in.Drain()
+	}
+	return err
 }
 
 // readWhole reads an answer that is one JSON document, which is also what some
@@ -219,27 +153,10 @@ func readWhole(in io.Reader, a *answer) error {
 	}
 	for _, prefix := range []string{"data:", "event:", ":"} { // a stream under a wrong content type
 		if bytes.HasPrefix(trimmed, []byte(prefix)) {
-			return readEvents(sse.NewReader(bytes.NewReader(body), maxEvent), a, func() {})
+			return readEvents(sse.NewReader(bytes.NewReader(body), wire.MaxEvent), a, func() {})
 		}
 	}
 	return a.take(body)
-}
-
-func errTooLarge() *llm.Error {
-	return &llm.Error{Class: llm.ClassBadRequest, Message: "the answer is larger than 64 MiB"}
-}
-
-func (m *Model) readStream(in *watched, w *watch, a *answer) error {
-	err := readEvents(sse.NewReader(in, maxEvent), a, func() {
-		// The answer is there: what may still come does not get much time, and
-		// keep-alives do not prolong it.
-		in.wait = 0
-		w.expect(min(endGrace, m.cfg.IdleTimeout), m.host+" did not end its answer")
-	})
-	if err == nil {
-		drain(in, w)
-	}
-	return err
 }
 
 // readEvents reads to [DONE] or the end. finished is called at the finish
@@ -251,7 +168,7 @@ func readEvents(events *sse.Reader, a *answer, finished func()) error {
 		ev, err := events.Next()
 		switch {
 		case errors.Is(err, sse.ErrTooLong):
-			return errTooLarge()
+			return wire.ErrTooLarge()
 		case err != nil && a.finish != "":
 			return nil //nolint:nilerr // the answer is complete
 		case errors.Is(err, io.EOF):
@@ -285,12 +202,4 @@ func streamError(data []byte) error {
 		return failure.Payload(data)
 	}
 	return io.ErrUnexpectedEOF
-}
-
-// drain reads the few bytes behind the end of a stream, so that the connection
-// can be used again. It does not wait for an endpoint that keeps it open.
-func drain(in *watched, w *watch) {
-	in.wait = 0
-	w.expect(50*time.Millisecond, "drained")
-	_, _ = io.CopyN(io.Discard, in, 4096)
 }

@@ -2,10 +2,11 @@ package openai
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"parley/internal/llm/wire"
 )
 
 // maxCalls bounds the tool calls of one answer.
@@ -39,13 +40,13 @@ func (d *callDelta) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &members); err != nil {
 		return err
 	}
-	d.id, d.index = text(members["id"]), -1
-	if n, ok := number(members["index"]); ok && n >= 0 && n < 1e6 {
+	d.id, d.index = wire.Text(members["id"]), -1
+	if n, ok := wire.Number(members["index"]); ok && n >= 0 && n < 1e6 {
 		d.index = int(n)
 	}
 	var function map[string]json.RawMessage
 	if json.Unmarshal(members["function"], &function) == nil {
-		d.name = strings.TrimSpace(text(function["name"]))
+		d.name = strings.TrimSpace(wire.Text(function["name"]))
 		d.args = argumentText(function["arguments"])
 	}
 	for key, raw := range members {
@@ -65,7 +66,7 @@ func argumentText(raw json.RawMessage) string {
 		return ""
 	}
 	if trimmed[0] == '"' {
-		return text(trimmed)
+		return wire.Text(trimmed)
 	}
 	return string(trimmed)
 }
@@ -132,7 +133,7 @@ func (c *call) begins(d callDelta) bool {
 	if d.name == "" {
 		return false
 	}
-	complete := isObject(c.args)
+	complete := wire.IsObject(c.args)
 	if d.id != "" && c.given != "" {
 		return d.id != c.given && (complete || len(c.args) == 0)
 	}
@@ -163,7 +164,7 @@ func (c *call) take(d callDelta) {
 func (c *call) takeArgs(piece string) {
 	switch {
 	case piece == "":
-	case len(piece) == len(c.args) && piece == string(c.args) && isObject(c.args):
+	case len(piece) == len(c.args) && piece == string(c.args) && wire.IsObject(c.args):
 	case string(c.args) == "{}" && strings.HasPrefix(piece, "{"):
 		c.args = []byte(piece)
 	default:
@@ -182,18 +183,8 @@ func (a *assembler) finish(taken map[string]bool) []*call {
 		if len(bytes.TrimSpace(c.args)) == 0 {
 			c.args = []byte("{}")
 		}
-		c.ID = c.given
-		for c.ID == "" || taken[c.ID] {
-			// Nine letters or digits are an id for every endpoint, the strictest included.
-			c.ID = strings.ToLower(rand.Text()[:9])
-		}
-		taken[c.ID] = true
+		c.ID = wire.FreshID(c.given, taken)
 		out = append(out, c)
 	}
 	return out
-}
-
-func isObject(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	return len(b) > 1 && b[0] == '{' && json.Valid(b)
 }

@@ -18,25 +18,11 @@ import (
 	"parley/internal/account"
 	"parley/internal/fault"
 	"parley/internal/llm"
-	"parley/internal/llm/catalog"
+	"parley/internal/llm/wire"
 )
 
-// Defaults of Config.
-const (
-	DefaultBaseURL = "https://api.openai.com/v1"
-	DefaultTimeout = 300 * time.Second
-	DefaultTotal   = time.Hour
-)
-
-// Bounds of what is read from an endpoint, in bytes.
-const (
-	maxAnswer = 64 << 20 // one answer in all
-	maxEvent  = 16 << 20 // one event of a stream
-)
-
-// endGrace is how long a stream may go on after its finish reason: for the
-// usage, and for [DONE] that some endpoints never send.
-const endGrace = 10 * time.Second
+// DefaultBaseURL is OpenAI's own.
+const DefaultBaseURL = "https://api.openai.com/v1"
 
 // Config describes a model behind an endpoint.
 type Config struct {
@@ -47,13 +33,13 @@ type Config struct {
 	ExtraHeaders map[string]string
 	HTTPClient   *http.Client // nil = http.DefaultTransport, which honours HTTP(S)_PROXY
 
-	Timeout     time.Duration // until the first byte of the answer; 0 = DefaultTimeout
+	Timeout     time.Duration // until the first byte of the answer; 0 = wire.DefaultTimeout
 	IdleTimeout time.Duration // between two reads of an answer; 0 = Timeout
-	Total       time.Duration // the whole answer; 0 = DefaultTotal
+	Total       time.Duration // the whole answer; 0 = wire.DefaultTotal
 
-	ContextWindow int64          // tokens; 0 = unknown
-	NoVision      bool           // the model is known to take no images
-	Price         *catalog.Price // nil = unknown
+	ContextWindow int64      // tokens; 0 = unknown
+	NoVision      bool       // the model is known to take no images
+	Price         *llm.Price // nil = unknown
 	Dialect       Dialect
 }
 
@@ -70,7 +56,7 @@ type Model struct {
 	cfg    Config
 	url    string // with the path of the call
 	host   string
-	client *http.Client
+	client *wire.Client
 	// refused remembers which optional request fields the endpoint refused.
 	refused atomic.Uint32
 }
@@ -89,58 +75,35 @@ func New(cfg Config) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.APIKey = account.NewSecret(strings.TrimSpace(cfg.APIKey.Reveal()))
-	if strings.ContainsFunc(cfg.APIKey.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fault.New(fault.Invalid, "llm_api_key_invalid",
-			"The LLM API key has characters that cannot be sent (spaces, line breaks or non-ASCII).").
-			WithHint("Copy the key again.")
+	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
+		return nil, err
 	}
-	cfg.fill()
-	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: client(cfg.HTTPClient)}, nil
-}
-
-func (c *Config) fill() {
-	if c.DisplayModel == "" {
-		c.DisplayModel = c.Model
+	if cfg.DisplayModel == "" {
+		cfg.DisplayModel = cfg.Model
 	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
+	secrets := []string{cfg.APIKey.Reveal()}
+	for _, v := range cfg.ExtraHeaders {
+		secrets = append(secrets, v)
 	}
-	if c.IdleTimeout <= 0 {
-		c.IdleTimeout = c.Timeout
-	}
-	if c.Total <= 0 {
-		c.Total = DefaultTotal
-	}
+	client := wire.New(wire.Config{HTTPClient: cfg.HTTPClient, Timeout: cfg.Timeout, IdleTimeout: cfg.IdleTimeout,
+		Total: cfg.Total, Secrets: secrets})
+	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: client}, nil
 }
 
 // endpointOf returns the URL of the call. The base may end in a slash or hold
 // the call's path already; its query (API versions) is kept.
 func endpointOf(base string) (*url.URL, error) {
 	const path = "/chat/completions"
-	u, err := url.Parse(strings.TrimSpace(base))
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fault.New(fault.Invalid, "llm_base_url_invalid", "The LLM base URL is not an http or https URL.").
-			WithHint("It looks like https://host/v1.")
+	u, err := wire.Endpoint(base)
+	if err != nil {
+		return nil, err
 	}
-	u.Fragment, u.RawPath = "", ""
 	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path) + path
 	return u, nil
-}
-
-// client copies c and makes it refuse redirects: they would carry the key and
-// the conversation to another host.
-func client(c *http.Client) *http.Client {
-	own := &http.Client{}
-	if c != nil {
-		*own = *c
-	}
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return own
 }
 
 // Info implements llm.Model.
 func (m *Model) Info() llm.Info {
 	return llm.Info{Model: m.cfg.DisplayModel, ContextWindow: m.cfg.ContextWindow,
-		Vision: !m.cfg.NoVision, PriceKnown: m.cfg.Price != nil}
+		Vision: !m.cfg.NoVision, NativeTools: true, Price: m.cfg.Price}
 }

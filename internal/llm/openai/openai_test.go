@@ -16,7 +16,6 @@ import (
 	"parley/internal/content"
 	"parley/internal/fault"
 	"parley/internal/llm"
-	"parley/internal/llm/catalog"
 	"parley/internal/llm/failure"
 	"parley/internal/llm/llmtest"
 	"parley/internal/llm/openai"
@@ -362,7 +361,7 @@ func TestNoVision(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	price := &catalog.Price{Input: 1e-6, CacheRead: 0.1e-6, CacheWrite: 1e-6, Output: 5e-6}
+	price := &llm.Price{Input: 1e-6, CacheRead: 0.1e-6, CacheWrite: 1e-6, Output: 5e-6}
 	own := 0.25
 	usage := &openaitest.Usage{Prompt: 1000, Completion: 100, Cached: 500}
 	withCost := *usage
@@ -372,7 +371,7 @@ func TestCost(t *testing.T) {
 	ptr := func(f float64) *float64 { return &f }
 	tests := []struct {
 		name  string
-		price *catalog.Price
+		price *llm.Price
 		reply openaitest.Reply
 		want  *float64
 	}{

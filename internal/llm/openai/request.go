@@ -3,12 +3,11 @@ package openai
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
-	"strings"
 
 	"parley/internal/content"
 	"parley/internal/llm"
+	"parley/internal/llm/wire"
 )
 
 // The request on the wire. Fields are written in this order and maps by sorted
@@ -148,7 +147,7 @@ func (m *Model) encodeMessages(msgs []content.Message, refused refusals) []wireM
 				out = append(out, w)
 			}
 		case content.RoleTool:
-			text, pics := splitImages(msg.Parts)
+			text, pics := wire.SplitImages(msg.Parts)
 			out = append(out, wireMessage{Role: msg.Role, Content: m.encodeParts(text), ToolCallID: msg.ToolCallID})
 			images = append(images, pics...)
 			if last := i+1 == len(msgs) || msgs[i+1].Role != content.RoleTool; last && len(images) > 0 {
@@ -161,17 +160,6 @@ func (m *Model) encodeMessages(msgs []content.Message, refused refusals) []wireM
 		}
 	}
 	return out
-}
-
-func splitImages(parts []content.Part) (text, images []content.Part) {
-	for _, p := range parts {
-		if p.Type == content.TypeImage {
-			images = append(images, p)
-		} else {
-			text = append(text, p)
-		}
-	}
-	return text, images
 }
 
 // encodeAssistant reports false for an answer without text and calls: endpoints
@@ -192,44 +180,9 @@ func (m *Model) encodeAssistant(msg content.Message, refused refusals) (wireMess
 	delete(w.extra, CallExtraKey)
 	for _, c := range msg.ToolCalls {
 		w.ToolCalls = append(w.ToolCalls, wireCall{ID: c.ID, Type: "function", extra: perCall[c.ID],
-			Function: wireCallBody{Name: legalName(c.Name), Arguments: legalArguments(c.Arguments)}})
+			Function: wireCallBody{Name: wire.LegalName(c.Name), Arguments: wire.LegalArguments(c.Arguments)}})
 	}
 	return w, w.Content != nil || len(w.ToolCalls) > 0
-}
-
-var illegalInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
-
-// legalName makes a name that a model invented acceptable as history.
-func legalName(name string) string {
-	name = illegalInName.ReplaceAllString(name, "_")
-	if len(name) > 64 {
-		name = name[:64]
-	}
-	if name == "" {
-		return "unknown"
-	}
-	return name
-}
-
-// legalArguments makes arguments that are no JSON object acceptable as history:
-// many endpoints parse them. The model still sees the beginning of what it wrote.
-func legalArguments(args string) string {
-	trimmed := strings.TrimSpace(args)
-	if trimmed == "" {
-		return "{}"
-	}
-	if isObject([]byte(trimmed)) {
-		return args
-	}
-	const shown = 500
-	if len(trimmed) > shown {
-		trimmed = trimmed[:shown]
-	}
-	marker, err := json.Marshal(map[string]string{"_invalid_arguments": strings.ToValidUTF8(trimmed, "")})
-	if err != nil {
-		return "{}"
-	}
-	return string(marker)
 }
 
 // encodeParts renders text alone as a string, which every endpoint takes.
@@ -257,7 +210,7 @@ func (m *Model) encodePart(p content.Part) []wirePart {
 		}
 		out = []wirePart{{Type: "text", Text: &p.Text}}
 	case m.cfg.NoVision:
-		note := "[an image, not shown: this model takes no images]"
+		note := wire.NoImage
 		out = []wirePart{{Type: "text", Text: &note}}
 	default:
 		for _, u := range p.ImageURLs {

@@ -5,10 +5,8 @@ import (
 	"net/http"
 
 	"parley/internal/conversation"
+	"parley/internal/llm/wire"
 )
-
-// maxCount bounds a token count; above it the endpoint's number is wrong.
-const maxCount = 1e12
 
 // usage is what an endpoint says a call used.
 type usage struct {
@@ -19,41 +17,31 @@ type usage struct {
 
 // readUsage reads the dialects of the usage object; wrong numbers count as 0.
 func readUsage(raw json.RawMessage) usage {
-	o := object(raw)
+	o := wire.Object(raw)
 	if len(o) == 0 {
 		return usage{}
 	}
-	in, out := object(o["prompt_tokens_details"]), object(o["completion_tokens_details"])
+	in, out := wire.Object(o["prompt_tokens_details"]), wire.Object(o["completion_tokens_details"])
 	u := usage{known: true,
-		prompt:     count(o["prompt_tokens"], o["input_tokens"]),
-		completion: count(o["completion_tokens"], o["output_tokens"]),
-		read:       count(in["cached_tokens"], o["prompt_cache_hit_tokens"], o["cache_read_input_tokens"], o["cached_tokens"]),
-		write:      count(in["cache_write_tokens"], in["cache_creation_tokens"], o["cache_creation_input_tokens"]),
-		think:      count(out["reasoning_tokens"], o["reasoning_tokens"]),
+		prompt:     wire.Count(o["prompt_tokens"], o["input_tokens"]),
+		completion: wire.Count(o["completion_tokens"], o["output_tokens"]),
+		read:       wire.Count(in["cached_tokens"], o["prompt_cache_hit_tokens"], o["cache_read_input_tokens"], o["cached_tokens"]),
+		write:      wire.Count(in["cache_write_tokens"], in["cache_creation_tokens"], o["cache_creation_input_tokens"]),
+		think:      wire.Count(out["reasoning_tokens"], o["reasoning_tokens"]),
 	}
 	// Some endpoints leave the reasoning out of the completion tokens; the total tells.
-	if u.think > 0 && count(o["total_tokens"]) == u.prompt+u.completion+u.think {
+	if u.think > 0 && wire.Count(o["total_tokens"]) == u.prompt+u.completion+u.think {
 		u.completion += u.think
 	}
-	if c, ok := number(o["cost"]); ok && c >= 0 {
+	if c, ok := wire.Number(o["cost"]); ok && c >= 0 {
 		u.cost = &c
 	}
 	return u
 }
 
-// count returns the first of the values that is a plausible count.
-func count(values ...json.RawMessage) int64 {
-	for _, v := range values {
-		if n, ok := number(v); ok && n > 0 && n <= maxCount {
-			return int64(n)
-		}
-	}
-	return 0
-}
-
 // headerCost reads the cost that a LiteLLM proxy puts into a header.
 func headerCost(h http.Header) *float64 {
-	c, ok := number(json.RawMessage(h.Get("X-Litellm-Response-Cost")))
+	c, ok := wire.Number(json.RawMessage(h.Get("X-Litellm-Response-Cost")))
 	if !ok || c < 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func New() *Model { return &Model{} }
 
 // Info implements llm.Model.
 func (m *Model) Info() llm.Info {
-	return llm.Info{Model: ID, Vision: true, PriceKnown: true, Demo: true}
+	return llm.Info{Model: ID, Vision: true, NativeTools: true, Price: &llm.Price{}, Demo: true}
 }
 
 // Do implements llm.Model.

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"context"
@@ -56,7 +56,7 @@ type watched struct {
 // Read implements io.Reader.
 func (r *watched) Read(p []byte) (int, error) {
 	if r.left <= 0 {
-		return 0, errTooLarge()
+		return 0, ErrTooLarge()
 	}
 	if r.wait > 0 {
 		r.w.expect(r.wait, r.text)

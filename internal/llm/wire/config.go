@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/llm"
+)
+
+// ModelConfig is what every adapter is made from. The factory fills it from the
+// user's configuration and the catalogue; an adapter ignores what its API has no
+// word for, and never sends what is zero here.
+type ModelConfig struct {
+	Model        string // the endpoint's name for it
+	DisplayModel string // as the user configured it; "" = Model
+	BaseURL      string // "" = the provider's own
+	APIKey       account.Secret
+	Headers      map[string]string // added to every call; they win over the adapter's
+	Body         json.RawMessage   // an object, merged over the request's body (Merge)
+
+	HTTPClient  *http.Client
+	Timeout     time.Duration
+	IdleTimeout time.Duration
+	Total       time.Duration
+
+	Temperature *float64
+	TopP        *float64
+	TopK        *float64
+	Seed        *int64
+	// MaxOutput bounds an answer, in tokens; 0 = unknown. Request.MaxOutput may
+	// lower it for one call.
+	MaxOutput int64
+
+	// Reasoning says that the model can think. Effort is "none", "minimal", "low",
+	// "medium", "high", "xhigh" or "" for the model's default; Budget is in tokens.
+	Reasoning        bool
+	ReasoningEffort  string
+	ReasoningBudget  int64
+	ReasoningSummary string
+
+	ContextWindow  int64 // tokens; 0 = unknown
+	NoVision       bool  // the model is known to take no images, or shall get none
+	NoTools        bool  // the model has no native tool calling
+	Price          *llm.Price
+	NoCache        bool   // no cache markers or keys
+	CacheRetention string // "24h", "1h", "5m"; "" = the provider's default
+}
+
+// Output returns the bound of one call's answer, in tokens; 0 = none.
+func (c *ModelConfig) Output(req *llm.Request) int64 {
+	switch {
+	case req.MaxOutput <= 0:
+		return c.MaxOutput
+	case c.MaxOutput <= 0:
+		return req.MaxOutput
+	}
+	return min(c.MaxOutput, req.MaxOutput)
+}
+
+// Name is the model's name as the user knows it.
+func (c *ModelConfig) Name() string {
+	if c.DisplayModel != "" {
+		return c.DisplayModel
+	}
+	return c.Model
+}
+
+// Info is what llm.Model.Info returns.
+func (c *ModelConfig) Info() llm.Info {
+	return llm.Info{Model: c.Name(), ContextWindow: c.ContextWindow, MaxOutput: c.MaxOutput, Vision: !c.NoVision,
+		NativeTools: !c.NoTools, Price: c.Price}
+}
+
+// Client returns the client of the configuration. Its secrets are the key, then
+// the values of the headers, then more.
+func (c *ModelConfig) Client(more ...string) *Client {
+	secrets := []string{c.APIKey.Reveal()}
+	for _, v := range c.Headers {
+		secrets = append(secrets, v)
+	}
+	return New(Config{HTTPClient: c.HTTPClient, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, Total: c.Total,
+		Secrets: append(secrets, more...)})
+}
+
+// Account turns an endpoint's token counts into a response's usage and cost.
+// reported is the endpoint's own figure, which wins; known says that there were
+// counts at all.
+func (c *ModelConfig) Account(u Counts, responseID string, known bool, reported *float64) (Usage, *float64) {
+	out := Usage{Model: c.Name(), PromptTokens: u.Prompt, CompletionTokens: u.Completion, CacheReadTokens: u.Read,
+		CacheWriteTokens: u.Write, ReasoningTokens: u.Reasoning, ContextWindow: c.ContextWindow,
+		PerTurnToken: u.Prompt + u.Completion, ResponseID: responseID}
+	if reported == nil && c.Price != nil && known {
+		cost := c.Price.Cost(out)
+		reported = &cost
+	}
+	return out, reported
+}

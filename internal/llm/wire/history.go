@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	"parley/internal/content"
+	"parley/internal/llm"
+)
+
+var illegalInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+// maxName is the longest tool name that all known endpoints accept.
+const maxName = 64
+
+// LegalName makes a tool name that a model invented acceptable as history.
+func LegalName(name string) string {
+	name = illegalInName.ReplaceAllString(name, "_")
+	if len(name) > maxName {
+		name = name[:maxName]
+	}
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}
+
+// LegalArguments makes arguments that are no JSON object acceptable as history:
+// many endpoints parse them. The model still sees the beginning of what it wrote.
+func LegalArguments(args string) string {
+	trimmed := strings.TrimSpace(args)
+	if trimmed == "" {
+		return "{}"
+	}
+	if IsObject([]byte(trimmed)) {
+		return args
+	}
+	const shown = 500
+	if len(trimmed) > shown {
+		trimmed = trimmed[:shown]
+	}
+	marker, err := json.Marshal(map[string]string{"_invalid_arguments": strings.ToValidUTF8(trimmed, "")})
+	if err != nil {
+		return "{}"
+	}
+	return string(marker)
+}
+
+// TakenIDs are the tool call ids of the history: a new call must not have one of
+// them, though some endpoints count from 0 in every answer.
+func TakenIDs(req *llm.Request) map[string]bool {
+	taken := map[string]bool{}
+	for _, msg := range req.Messages {
+		for _, c := range msg.ToolCalls {
+			taken[c.ID] = true
+		}
+	}
+	return taken
+}
+
+// FreshID returns given if it is an id that is not taken, else one of ours, and
+// notes it as taken.
+func FreshID(given string, taken map[string]bool) string {
+	for given == "" || taken[given] {
+		// Nine letters or digits are an id for every endpoint, the strictest included.
+		given = strings.ToLower(rand.Text()[:9])
+	}
+	taken[given] = true
+	return given
+}
+
+// SplitImages divides the parts of a message.
+func SplitImages(parts []content.Part) (text, images []content.Part) {
+	for _, p := range parts {
+		if p.Type == content.TypeImage {
+			images = append(images, p)
+		} else {
+			text = append(text, p)
+		}
+	}
+	return text, images
+}
+
+// NoImage is what a model without vision reads in place of an image.
+const NoImage = "[an image, not shown: this model takes no images]"
+
+// DataURL takes a data URL apart; ok is false for any other URL and for data
+// that is not base64. The data is canonical base64.
+func DataURL(u string) (mediaType, data string, ok bool) {
+	rest, found := strings.CutPrefix(u, "data:")
+	head, body, comma := strings.Cut(rest, ",")
+	if !found || !comma {
+		return "", "", false
+	}
+	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(body))
+	if !isBase64 || err != nil {
+		return "", "", false
+	}
+	if mediaType == "" {
+		mediaType = "image/png"
+	}
+	return mediaType, base64.StdEncoding.EncodeToString(raw), true
+}
+
+// Merge returns body, an encoded JSON object, with the members of extra, an
+// object too, which win and are merged into objects that are there already. An
+// extra that is no object changes nothing.
+func Merge(body []byte, extra json.RawMessage) ([]byte, error) {
+	if !IsObject(extra) {
+		return body, nil
+	}
+	var a, b map[string]any
+	if err := decodeNumbers(body, &a); err != nil {
+		return nil, err
+	}
+	if err := decodeNumbers(extra, &b); err != nil {
+		return nil, err
+	}
+	mergeInto(a, b)
+	return content.Marshal(a)
+}
+
+func decodeNumbers(raw []byte, v any) error {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber() // numbers stay as they were written
+	return d.Decode(v)
+}
+
+func mergeInto(a, b map[string]any) {
+	for k, v := range b {
+		if inner, ok := v.(map[string]any); ok {
+			if old, ok := a[k].(map[string]any); ok {
+				mergeInto(old, inner)
+				continue
+			}
+		}
+		a[k] = v
+	}
+}
