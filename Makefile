@@ -20,6 +20,9 @@ ARGS ?= --demo
 PKG      ?= ./...
 FUZZTIME ?= 3000x
 
+# How long make soak goes on.
+SOAK ?= 10m
+
 export GO PKG FUZZTIME
 
 .PHONY: help
@@ -45,6 +48,10 @@ lint: needs $(LINTER) ## run the linters
 .PHONY: fuzz
 fuzz: needs ## run every fuzz target for FUZZTIME (make fuzz FUZZTIME=1m)
 	@scripts/fuzz
+
+.PHONY: soak
+soak: build ## run with failing models and kills for SOAK (make soak SOAK=60m), and check every log and every cent
+	@PARLEY_TEST_BINARY=$(abspath $(BIN)) $(GO) test ./test/soak -run TestSoak -v -count 1 -timeout 0 -args -soak $(SOAK)
 
 .PHONY: bench
 bench: build ## measure, print a table and keep it in docs/benchmarks.md

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/internal/app"
 	"parley/internal/cli"
 	"parley/internal/config"
 	"parley/internal/doctor"
@@ -51,21 +52,33 @@ func (p *program) doctorCommand() *cobra.Command {
 func (p *program) examine(ctx context.Context, loaded *config.Loaded, model string) []doctor.Finding {
 	client := p.client(loaded)
 	defer client.Close()
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second}
-	defer transport.CloseIdleConnections()
+	models, err := app.ModelClient(loaded.Config.LLMCAFile)
+	if err != nil { // a finding says so
+		models = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 5 * time.Second}}
+	}
+	defer models.CloseIdleConnections()
 	opts := doctor.Options{
 		Data: loaded.Config.Data, Sandbox: loaded.Config.Sandbox, LLM: model,
+		Files: modelFiles(loaded.Config), Proxy: http.ProxyFromEnvironment,
 		Server: func(ctx context.Context) error {
 			_, err := client.Info(ctx)
 			return err
 		},
 		ServerNeeded: loaded.Config.Client.Server != "",
 		System:       os.DirFS("/"),
-		HTTP:         &http.Client{Transport: transport},
+		HTTP:         models,
 		Now:          time.Now,
 	}
 	if p.probe != nil {
 		opts.Probe = func(ctx context.Context) []sandbox.Guarantee { return p.probe(ctx, loaded.Config) }
 	}
 	return doctor.Run(ctx, opts)
+}
+
+// modelFiles are the files of the configuration that model calls need.
+func modelFiles(cfg config.Config) []doctor.File {
+	return []doctor.File{
+		{Check: "llm_catalog", Path: cfg.LLMCatalog, Read: app.CheckCatalog, None: "the shipped table of models is used"},
+		{Check: "llm_ca_file", Path: cfg.LLMCAFile, Read: app.CheckCertificates, None: "the system's certificates are trusted"},
+	}
 }

@@ -67,6 +67,8 @@ func TestUsageErrors(t *testing.T) {
 		"dir and resume":     {args: []string{"chat", "-c", "x", "--dir", ".", "hi"}, want: []string{"--dir is for new conversations"}},
 		"model and resume":   {args: []string{"chat", "-c", "x", "-m", "y", "hi"}, want: []string{"--model is for new conversations"}},
 		"empty conversation": {args: []string{"chat", "-c", "", "hi"}, want: []string{"needs the id"}},
+		"two models":         {args: []string{"models", "a", "b"}, want: []string{"at most 1 arg"}},
+		"usage of what":      {args: []string{"usage", "x"}, want: []string{`"x"`}},
 		"bad server":         {args: []string{"chat", "--server", "localhost:3000", "hi"}, want: []string{"--server", "http://"}},
 	}
 	for name, test := range tests {
@@ -188,6 +190,15 @@ func TestDoctor(t *testing.T) {
 	got = p.try(t, "doctor", "--server=http://127.0.0.1:1")
 	if got.code != 1 || !strings.Contains(got.out, "no Parley server answers") || got.err != "" {
 		t.Errorf("a server that was named must answer: %+v", got)
+	}
+}
+
+func TestModelsAndUsageWithoutAServer(t *testing.T) {
+	for _, command := range []string{"models", "usage"} {
+		got := newProgram(t, "PARLEY_LISTEN=127.0.0.1:1").try(t, command)
+		if got.code != 7 || !strings.Contains(got.err, "parley serve") || got.out != "" {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 

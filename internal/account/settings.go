@@ -54,7 +54,8 @@ func (c SecretChange) Apply(old Secret) Secret {
 // SettingsInput is a request to store settings. It is complete: a member that is
 // null or absent is reset to its default. The exceptions, which are kept then,
 // are the three secrets, the model, its base URL, the consent and the secrets
-// store.
+// store. What the legacy API has no word for (profiles) is kept, as far as it fits
+// the model.
 type SettingsInput struct {
 	Language                           *string         `json:"language"`
 	Agent                              *string         `json:"agent"`
@@ -125,7 +126,7 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		old = DefaultSettings()
 	}
 	in, def := m.in, DefaultSettings()
-	return &Settings{
+	next := &Settings{
 		Language:                           in.Language,
 		Agent:                              in.Agent,
 		MaxIterations:                      in.MaxIterations,
@@ -153,7 +154,13 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		GitUserEmail:                       in.GitUserEmail,
 		V1Enabled:                          in.V1Enabled,
 		Secrets:                            m.secrets.apply(old.Secrets),
+		Tuning:                             old.Tuning,
+		Profiles:                           old.Profiles,
+		ActiveProfile:                      old.ActiveProfile,
+		TitleProfile:                       old.TitleProfile,
 	}
+	next.reconsider()
+	return next
 }
 
 func keep[T any](v, old *T) *T {

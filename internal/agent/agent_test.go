@@ -257,3 +257,43 @@ func FuzzInterpret(f *testing.F) {
 		}
 	})
 }
+
+// Providers cache up to a mark: the first one never moves, the second one stands
+// where the next request goes on.
+func TestViewMarksWhatCanBeCached(t *testing.T) {
+	user := func(text string) *conversation.MessageEvent {
+		return &conversation.MessageEvent{Header: conversation.Header{Source: conversation.SourceUser},
+			LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text(text), content.Text("more")}}}
+	}
+	system := &conversation.SystemPromptEvent{SystemPrompt: content.Text("S")}
+	act := &conversation.ActionEvent{Header: conversation.Header{ID: "a"}, ToolCallID: "c", ToolCall: toolCall("c", "peek", "{}"), LLMResponseID: "r"}
+	obs := &conversation.ObservationEvent{ToolCallID: "c", ActionID: "a",
+		Observation: json.RawMessage(`{"content":[{"type":"text","text":"seen"}],"is_error":false}`)}
+	said := &conversation.MessageEvent{LLMMessage: conversation.LLMMessage{Role: content.RoleAssistant, Content: []content.Part{content.Text("x")}}}
+	for name, tt := range map[string]struct {
+		history []conversation.Payload
+		want    string
+	}{
+		"a message":     {[]conversation.Payload{system, user("hi")}, "system[x] user[.x]"},
+		"a result":      {[]conversation.Payload{system, user("hi"), act, obs}, "system[x] user[..] assistant[] tool[x]"},
+		"after a reply": {[]conversation.Payload{system, user("hi"), said}, "system[x] user[.x] assistant[.]"},
+		"two messages":  {[]conversation.Payload{system, user("hi"), user("you")}, "system[x] user[...x]"},
+	} {
+		var got []string
+		for _, m := range agent.View(tt.history, nil) {
+			marks := ""
+			for _, p := range m.Parts {
+				marks += map[bool]string{true: "x", false: "."}[p.CachePrompt]
+			}
+			got = append(got, m.Role+"["+marks+"]")
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%s: %s, want %s", name, s, tt.want)
+		}
+	}
+	m := user("hi")
+	agent.View([]conversation.Payload{system, m}, nil)
+	if system.SystemPrompt.CachePrompt || m.LLMMessage.Content[1].CachePrompt {
+		t.Error("the history was changed")
+	}
+}

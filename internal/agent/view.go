@@ -5,6 +5,7 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -34,13 +35,28 @@ type ProviderFields = map[string]map[string]json.RawMessage
 
 // View renders the history as the messages a model reads: every tool call is
 // followed by its answer at once, whatever came in between in the log, because
-// providers reject anything else.
+// providers reject anything else. It marks up to where a provider may cache the
+// prompt: behind the system prompt, which never changes, and behind the newest
+// message, with which the next request begins. The history is not changed.
 func View(history []conversation.Payload, fields ProviderFields) []content.Message {
 	v := &view{groups: map[string]*group{}, fields: fields}
 	for _, p := range history {
 		v.add(p)
 	}
-	return v.messages()
+	out := v.messages()
+	markCache(out, content.RoleSystem)
+	markCache(out, content.RoleUser, content.RoleTool)
+	return out
+}
+
+// markCache marks the last part of the last message with one of the roles.
+func markCache(messages []content.Message, roles ...string) {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if m := messages[i]; slices.Contains(roles, m.Role) && len(m.Parts) > 0 {
+			m.Parts[len(m.Parts)-1].CachePrompt = true
+			return
+		}
+	}
 }
 
 type view struct {

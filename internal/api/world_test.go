@@ -51,17 +51,28 @@ type script struct {
 	mu    sync.Mutex
 	steps []step
 	calls int
+	bare  []step // answers to tests of a model, then "ready"
 }
 
 type step func(ctx context.Context, req *llm.Request) (*llm.Response, error)
 
-func (s *script) Info() llm.Info { return llm.Info{Model: "test/model"} }
+func (s *script) Info() llm.Info {
+	return llm.Info{Model: "test/model", ContextWindow: 100_000, MaxOutput: 1000, Price: &llm.Price{Input: 1e-6, Output: 1e-6}}
+}
 
 func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	if len(req.Tools) == 0 { // a title
+	if len(req.Tools) == 0 && req.SessionID != "probe" { // a title
 		return say("A title")(ctx, req)
 	}
 	s.mu.Lock()
+	if len(req.Tools) == 0 {
+		now := say("ready")
+		if len(s.bare) > 0 {
+			now, s.bare = s.bare[0], s.bare[1:]
+		}
+		s.mu.Unlock()
+		return now(ctx, req)
+	}
 	now := say("done")
 	if s.calls < len(s.steps) {
 		now = s.steps[s.calls]
@@ -76,7 +87,7 @@ func say(text string) step {
 		cost := 0.25
 		return &llm.Response{ID: "r-" + text, Message: content.Message{Role: content.RoleAssistant,
 			Parts: []content.Part{content.Text(text)}},
-			Usage: conversation.Usage{Model: "test/model", PromptTokens: 10, CompletionTokens: 5}, Cost: &cost}, nil
+			Usage: conversation.Usage{Model: "test/model", PromptTokens: 10, CompletionTokens: 5}, Cost: &cost, Reported: true}, nil
 	}
 }
 
@@ -221,16 +232,21 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	tools, err := tool.NewSet(shTool())
 	check(w.TB, err)
 	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
-		Models:    func(account.LLM, func(context.Context, llm.Retry)) (llm.Model, error) { return w.model, nil },
+		Models: func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) {
+			if o.Guard != nil {
+				return o.Guard(w.model), nil
+			}
+			return w.model, nil
+		},
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: quiet})
 	metrics := httpkit.NewMetrics(w.engine.Live)
 	auth := &httpkit.Authenticator{Users: w.store.Accounts(), Sandbox: w.fleet.BySessionKey}
 	urls := &httpkit.URLs{}
 	c := &config{guard: httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}}
-	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Auth: auth, Log: log,
+	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Settings: w.store.Accounts(), Auth: auth, Log: log,
 		Ready: func(context.Context) error { return w.ready }}
-	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, URLs: urls, FullState: agentserver.FullState}
+	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState}
 	if change != nil {
 		change(c)
 	}

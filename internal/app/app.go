@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/internal/config"
+	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -26,6 +27,10 @@ import (
 	"parley/internal/tool"
 	"parley/internal/tool/basic"
 	"parley/internal/tool/fileeditor"
+	"parley/internal/tool/files"
+	"parley/internal/tool/patch"
+	"parley/internal/tool/search"
+	"parley/internal/tool/tasktracker"
 	"parley/internal/tool/terminal"
 	"parley/internal/vault"
 )
@@ -88,7 +93,10 @@ func Serve(ctx context.Context, cfg config.Config, version Version, out io.Write
 }
 
 // open starts everything in order: store, fleet, engine, HTTP.
-func (a *App) open(ctx context.Context) error {
+func (a *App) open(ctx context.Context) (err error) {
+	if a.models, err = newModels(a.cfg); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(a.cfg.Data, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "data_directory", "The data directory %s cannot be made: %v.", a.cfg.Data, err)
 	}
@@ -120,27 +128,41 @@ func (a *App) open(ctx context.Context) error {
 // wire connects fleet and engine, each of which hears of the other.
 func (a *App) wire(keys *vault.Vault) {
 	a.hub = stream.NewHub()
-	a.models = newModels(a.cfg)
 	a.tools = tools(keys)
 	a.fleet = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backend: a.backend, Limits: a.cfg.Limits(),
 		Network: a.cfg.SandboxNetwork, MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
 		Busy:     func(id string) bool { return a.engine.Busy(id) },
 		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
-	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools,
-		Models:    a.models.get,
+	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: defaultTools(),
+		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
 		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Private: []string{a.cfg.Data}, Logger: a.log})
 }
 
+// dailyBudget is the ceiling of one user's day, nil if there is none.
+func (a *App) dailyBudget() *conversation.Money {
+	if a.cfg.DailyBudget <= 0 {
+		return nil
+	}
+	budget := conversation.MoneyOf(a.cfg.DailyBudget)
+	return &budget
+}
+
 // tools is what agents can do.
 func tools(keys *vault.Vault) *tool.Set {
 	set, err := tool.NewSet(terminal.New(terminal.Config{Secret: keys.Derive("terminal markers")}),
-		fileeditor.New(), basic.Finish(), basic.Think())
+		fileeditor.New(), tasktracker.New(), search.Glob(), search.Grep(), patch.New(), fileeditor.NewPlanning(),
+		files.Edit(), files.Read(), files.Write(), files.List(), basic.Finish(), basic.Think())
 	if err != nil { // names are fixed
 		panic(err)
 	}
 	return set
+}
+
+// defaultTools are those of conversations that do not choose.
+func defaultTools() []string {
+	return []string{tool.NameTerminal, tool.NameFileEditor, tasktracker.Name, search.NameGlob, search.NameGrep}
 }
 
 // announce prints where the server is.

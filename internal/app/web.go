@@ -14,7 +14,6 @@ import (
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
-	"parley/internal/llm/catalog"
 )
 
 // web is the HTTP side of the server.
@@ -49,18 +48,19 @@ func newWeb(a *App) (*web, error) {
 
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
 	about := ops.NewAbout(ops.AboutConfig{Version: a.version.Number, Commit: a.version.Commit, Tools: a.tools.Names(), Demo: a.cfg.Demo})
-	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Auth: auth, Streams: streams,
-		Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, MaxBody: a.cfg.MaxBodyBytes})
+	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Settings: a.store.Accounts(),
+		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, MaxBody: a.cfg.MaxBodyBytes})
 	if err != nil {
 		return nil, err
 	}
-	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, URLs: urls, Streams: streams,
-		FullState: agentserver.FullState, MaxBody: a.cfg.MaxBodyBytes})
+	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
+		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(),
+		MaxBody: a.cfg.MaxBodyBytes})
 	if err != nil {
 		return nil, err
 	}
 	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
-		Projections: a.store.Projections(), URLs: urls, Models: catalog.Default().Names()})
+		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers})
 	if err != nil {
 		return nil, err
 	}

@@ -12,13 +12,13 @@ const module = "parley"
 // what is below a directory, not the directory itself.
 func layers() [][]string {
 	return [][]string{
-		{"internal/fault", "internal/content"},
+		{"internal/fault", "internal/content", "internal/glob"},
 		{"internal/account"},
 		{"internal/conversation"},
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
 		{"internal/stream", "internal/sandboxd"},
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},
-		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/forge", "internal/forge/..."},
+		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/spend", "internal/forge", "internal/forge/..."},
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit"},
 		{"internal/api/eventwire"},

@@ -64,6 +64,16 @@ type Config struct {
 	LLMRetryMin    time.Duration
 	LLMRetryMax    time.Duration // >= LLMRetryMin
 	LLMTimeout     time.Duration // > 0
+	LLMConcurrency int           // calls under way with one key, > 0
+	LLMCatalog     string        // absolute path of a file over the shipped catalogue; "" = none
+	LLMCAFile      string        // absolute path of further certificates to trust; "" = none
+	AutoTitles     bool
+	AWSCredentials bool           // the server's own may be used
+	AWSBearerToken account.Secret // unset = none
+
+	DailyBudget         float64 // of one user, USD, 0 = none
+	UnpricedTaskTokens  int64   // where a ceiling in USD holds but the price is unknown; 0 = no ceiling
+	UnpricedDailyTokens int64
 
 	Client Client
 }

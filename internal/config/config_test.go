@@ -60,8 +60,10 @@ func load(t *testing.T, src config.Sources) *config.Loaded {
 func TestDefaults(t *testing.T) {
 	l := load(t, config.Sources{Environ: []string{"HOME=/home/u"}})
 	c := l.Config
-	got := []any{c.Listen, c.Data, c.Sandbox, c.Demo, c.LLMMaxAttempts, c.LLMRetryMin, c.LLMRetryMax, c.HostDirectories}
-	want := []any{"127.0.0.1:3000", "/home/u/.local/share/parley", "auto", false, 5, 8 * time.Second, 64 * time.Second, "proof"}
+	got := []any{c.Listen, c.Data, c.Sandbox, c.Demo, c.LLMMaxAttempts, c.LLMRetryMin, c.LLMRetryMax, c.HostDirectories,
+		c.LLMConcurrency, c.LLMCatalog, c.LLMCAFile, c.DailyBudget, c.UnpricedTaskTokens, c.UnpricedDailyTokens, c.AutoTitles, c.AWSCredentials, c.AWSBearerToken.IsSet()}
+	want := []any{"127.0.0.1:3000", "/home/u/.local/share/parley", "auto", false, 5, 8 * time.Second, 64 * time.Second, "proof",
+		64, "", "", 0.0, int64(2_000_000), int64(10_000_000), true, true, false}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -69,6 +71,17 @@ func TestDefaults(t *testing.T) {
 		if s.Origin != "default" {
 			t.Errorf("%s has origin %q without any source", s.Key, s.Origin)
 		}
+	}
+}
+
+func TestModelKeys(t *testing.T) {
+	src := sources(t, "PARLEY_DAILY_BUDGET=12.5", "PARLEY_LLM_CATALOG=models.yaml", "PARLEY_AUTO_TITLES=false", "AWS_BEARER_TOKEN_BEDROCK=bedrock-key")
+	src.File = writeFile(t, filepath.Join(t.TempDir(), "p.yaml"), "unpriced_task_tokens: 0\nllm_ca_file: /etc/ssl/house.pem\ndaily_budget: 3\n")
+	src.Flags = parseFlags(t, config.ServerScope, "--llm-concurrency=3")
+	c := load(t, src).Config
+	if c.DailyBudget != 12.5 || c.UnpricedTaskTokens != 0 || c.LLMCAFile != "/etc/ssl/house.pem" || c.LLMConcurrency != 3 || !filepath.IsAbs(c.LLMCatalog) ||
+		c.AutoTitles || c.AWSBearerToken.Reveal() != "bedrock-key" {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -153,6 +166,12 @@ func TestProblems(t *testing.T) {
 		"level":                 {file: "log_level: wrn", want: []string{"did you mean warn?"}},
 		"origin":                {file: "cors_origins: example.org", want: []string{"no origin"}},
 		"host with port":        {file: "allowed_hosts: 'a:1'", want: []string{"without scheme and port"}},
+		"budget":                {environ: []string{"PARLEY_DAILY_BUDGET=ten"}, want: []string{"no amount of USD", "12.50"}},
+		"negative budget":       {file: "daily_budget: -1", want: []string{"outside 0 to 1000000"}},
+		"endless budget":        {file: "daily_budget: .inf", want: []string{"daily_budget"}},
+		"no concurrency":        {file: "llm_concurrency: 0", want: []string{"0 is outside 1 to"}},
+		"bad catalogue path":    {environ: []string{"PARLEY_LLM_CATALOG=a\x00b"}, want: []string{"no path"}},
+		"misspelt catalogue":    {file: "llm_catalogue: x", want: []string{"did you mean llm_catalog?"}},
 		"retry order":           {file: "llm_retry_max: 1s", want: []string{"less than llm_retry_min, 8s (default)"}},
 		"several at once":       {file: "a1: 1\nlisten: x", environ: []string{"PARLEY_DEMO=2"}, want: []string{"a1", "listen", "PARLEY_DEMO"}},
 		"short key":             {environ: []string{"SESSION_API_KEY=abc"}, want: []string{"SESSION_API_KEY: the key has 3 characters", "openssl"}},
@@ -305,7 +324,7 @@ func TestEveryServerKeyHasAFlagButSecrets(t *testing.T) {
 		if s.Key == "api_key" {
 			name = "key"
 		}
-		if has := flags.Lookup(name) != nil; has == (s.Key == "session_api_key") {
+		if has := flags.Lookup(name) != nil; has == (s.Key == "session_api_key" || s.Key == "aws_bearer_token") {
 			t.Errorf("--%s: has a flag: %v", name, has)
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	groupLog     group = "Log"
 	groupSandbox group = "Sandbox"
 	groupModel   group = "Model"
+	groupMoney   group = "Money"
 	groupClient  group = "Client commands"
 )
 
@@ -68,6 +69,12 @@ func defaults() Config {
 		LLMRetryMin:      8 * time.Second,
 		LLMRetryMax:      64 * time.Second,
 		LLMTimeout:       5 * time.Minute,
+		LLMConcurrency:   64,
+		AutoTitles:       true,
+		AWSCredentials:   true,
+
+		UnpricedTaskTokens:  2_000_000,
+		UnpricedDailyTokens: 10_000_000,
 	}
 }
 
@@ -77,6 +84,7 @@ func (c *Config) keys() []key {
 	keys = append(keys, c.logKeys()...)
 	keys = append(keys, c.sandboxKeys()...)
 	keys = append(keys, c.modelKeys()...)
+	keys = append(keys, c.moneyKeys()...)
 	keys = append(keys, c.clientKeys()...)
 	for i := range keys {
 		_, keys[i].list = keys[i].value.(listValue)
@@ -168,7 +176,7 @@ func (c *Config) sandboxKeys() []key {
 func (c *Config) modelKeys() []key {
 	return []key{
 		{name: "llm_max_attempts", group: groupModel, scope: ServerScope,
-			help:  "Attempts of one model call, the first included.",
+			help:  "Attempts of one model call, the first included. A profile may say otherwise, here and for the waits and the time-out.",
 			value: numberValue[int]{&c.LLMMaxAttempts, 1, 100}},
 		{name: "llm_retry_min", group: groupModel, scope: ServerScope,
 			help:  "Wait before the second attempt; it doubles with each further one. A provider's Retry-After wins.",
@@ -179,6 +187,41 @@ func (c *Config) modelKeys() []key {
 		{name: "llm_timeout", group: groupModel, scope: ServerScope,
 			help:  "Longest silence of a model endpoint before a call counts as failed.",
 			value: durationValue{&c.LLMTimeout, time.Second, 24 * time.Hour}},
+		{name: "llm_concurrency", group: groupModel, scope: ServerScope,
+			help:  "Calls that may be under way with one key at one endpoint, over all conversations. Further ones wait for their turn. When a provider says that there are too many, all wait for it together and come back one after the other.",
+			value: numberValue[int]{&c.LLMConcurrency, 1, 100000}},
+		{name: "llm_catalog", group: groupModel, scope: ServerScope,
+			help:  "File that corrects and extends the shipped table of context windows, capabilities and prices: YAML or JSON, `models: {provider/model: {context_window, max_output, vision, tools, reasoning, prompt_cache, responses_only, deprecated, price: {input, output, cache_read, cache_write, cache_write_1h, above: [{tokens, ...}]}}}`, prices in USD per million tokens. A key it does not know is an error, with its line.",
+			value: textValue{&c.LLMCatalog, "path", fileRule}},
+		{name: "llm_ca_file", group: groupModel, scope: ServerScope,
+			help:  "PEM file of certificate authorities that model calls trust besides those of the system, such as a company's. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the environment are honoured for model calls too, but for loopback addresses.",
+			value: textValue{&c.LLMCAFile, "path", fileRule}},
+		{name: "auto_titles", group: groupModel, scope: ServerScope,
+			help:  "Let a model name conversations after their first message: one short call each, of the title profile or else of the conversation's own model. Without it the message itself is the title, shortened.",
+			value: boolValue{&c.AutoTitles}},
+		{name: "aws_credentials", group: groupModel, scope: ServerScope,
+			help:  "Let Bedrock models without keys of their own use what AWS gives this server: environment, shared files, instance role. Switch it off where users are not to act with the server's identity.",
+			value: boolValue{&c.AWSCredentials}},
+		{name: "aws_bearer_token", group: groupModel, scope: ServerScope, secret: true, alsoEnv: []string{"AWS_BEARER_TOKEN_BEDROCK"},
+			help:       "Bedrock API key for models without keys of their own, where `aws_credentials` is on.",
+			defaultDoc: "none",
+			value:      secretValue{&c.AWSBearerToken, 1}},
+	}
+}
+
+func (c *Config) moneyKeys() []key {
+	const most = 1_000_000_000_000
+	return []key{
+		{name: "daily_budget", group: groupMoney, scope: ServerScope,
+			help:       "The most that one user's model calls may cost on one day (UTC), in USD. The worst case of a call is set aside before it is made, so that the ceiling is not passed. 0: no ceiling.",
+			defaultDoc: "no ceiling",
+			value:      dollarValue{&c.DailyBudget, 1_000_000}},
+		{name: "unpriced_task_tokens", group: groupMoney, scope: ServerScope,
+			help:  "The most tokens that a conversation with all its sub-conversations may use of models without a known price. It holds only where `max_budget_per_task` sets a ceiling that cannot be applied to them. 0: no such ceiling; models without a known price are then refused under a budget.",
+			value: numberValue[int64]{&c.UnpricedTaskTokens, 0, most}},
+		{name: "unpriced_daily_tokens", group: groupMoney, scope: ServerScope,
+			help:  "Likewise, of one user on one day (UTC), where `daily_budget` is set.",
+			value: numberValue[int64]{&c.UnpricedDailyTokens, 0, most}},
 	}
 }
 

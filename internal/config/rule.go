@@ -32,6 +32,14 @@ func pathRule(s string) (string, error) {
 	return filepath.Abs(s)
 }
 
+// fileRule is pathRule for a file that need not be named.
+func fileRule(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	return pathRule(s)
+}
+
 // baseURLRule accepts an http or https URL that paths can be appended to, or nothing.
 func baseURLRule(s string) (string, error) {
 	if s == "" {

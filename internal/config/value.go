@@ -91,6 +91,26 @@ func (v numberValue[T]) Set(s string) error {
 	return nil
 }
 
+// dollarValue is an amount of USD, at least nothing.
+type dollarValue struct {
+	p   *float64
+	max float64
+}
+
+func (v dollarValue) String() string { return strconv.FormatFloat(*v.p, 'f', -1, 64) }
+func (v dollarValue) Type() string   { return fmt.Sprintf("USD such as 12.50, 0 to %.0f", v.max) }
+func (v dollarValue) Set(s string) error {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(n) {
+		return fmt.Errorf("%s is no amount of USD, such as 12.50", quote(s))
+	}
+	if n < 0 || n > v.max {
+		return fmt.Errorf("%s is outside 0 to %.0f", quote(s), v.max)
+	}
+	*v.p = n
+	return nil
+}
+
 // byteUnits are the suffixes of a size, longest first.
 var byteUnits = []struct {
 	suffix string

@@ -47,16 +47,23 @@ type Conversation struct {
 	InitialMessage []content.Part
 }
 
-// Options say how the agent runs, fixed when the conversation starts. They hold
-// secrets and are stored sealed.
+// Options say how the agent runs. They are fixed when the conversation starts,
+// but for the model, which can be switched. They hold secrets and are stored
+// sealed.
 type Options struct {
-	LLM              account.LLM                     `json:"llm"`
+	LLM account.LLM `json:"llm"`
+	// LLMProfile names the profile that LLM is a copy of; "" = none. As long as
+	// the owner has it, the profile counts, not the copy.
+	LLMProfile string `json:"llm_profile,omitempty"`
+	// OwnKey says that the key came with LLM: one in the settings does not replace it.
+	OwnKey           bool                            `json:"llm_own_key,omitempty"`
 	MaxIterations    int                             `json:"max_iterations"` // steps per run, >= 1
-	MaxBudget        *float64                        `json:"max_budget"`     // USD, nil = no ceiling
+	MaxBudget        *float64                        `json:"max_budget"`     // USD, nil = no ceiling; of the settings at the start
 	ConfirmationMode bool                            `json:"confirmation_mode"`
 	SecurityAnalyzer string                          `json:"security_analyzer"`
-	SystemSuffix     string                          `json:"system_suffix"` // appended to the system prompt
-	WorkingDir       string                          `json:"working_dir"`   // inside the sandbox
+	Tools            []string                        `json:"tools,omitempty"` // names; empty = the server's default set
+	SystemSuffix     string                          `json:"system_suffix"`   // appended to the system prompt
+	WorkingDir       string                          `json:"working_dir"`     // inside the sandbox
 	MCP              *account.MCPConfig              `json:"mcp"`
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	GitUserName      string                          `json:"git_user_name"`
@@ -68,7 +75,7 @@ type Options struct {
 
 // EachSecret implements account.Sealable.
 func (o *Options) EachSecret(f func(string, *account.Secret)) {
-	f("llm.api_key", &o.LLM.APIKey)
+	o.LLM.EachSecret(func(p string, s *account.Secret) { f("llm."+p, s) })
 	if o.MCP != nil {
 		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
 	}
@@ -79,43 +86,8 @@ func (o *Options) EachSecret(f func(string, *account.Secret)) {
 // Summary is what lists show of the log.
 type Summary struct {
 	Status  Status
-	Head    int64 // seq the next event gets = number of events
-	Metrics Metrics
-}
-
-// Usage counts tokens (agent protocol §2.2).
-type Usage struct {
-	Model            string `json:"model"`
-	PromptTokens     int64  `json:"prompt_tokens"`
-	CompletionTokens int64  `json:"completion_tokens"`
-	CacheReadTokens  int64  `json:"cache_read_tokens"`
-	CacheWriteTokens int64  `json:"cache_write_tokens"`
-	ReasoningTokens  int64  `json:"reasoning_tokens"`
-	ContextWindow    int64  `json:"context_window"`
-	PerTurnToken     int64  `json:"per_turn_token"`
-	ResponseID       string `json:"response_id"`
-}
-
-// Metrics are what a conversation has used so far.
-type Metrics struct {
-	ModelName       string   `json:"model_name"`
-	AccumulatedCost float64  `json:"accumulated_cost"` // USD
-	MaxBudget       *float64 `json:"max_budget_per_task"`
-	Usage           Usage    `json:"accumulated_token_usage"`
-}
-
-// Add accumulates one response.
-func (m *Metrics) Add(u Usage, cost float64) {
-	m.AccumulatedCost += cost
-	m.ModelName = u.Model
-	a := &m.Usage
-	a.Model, a.ContextWindow, a.ResponseID = u.Model, u.ContextWindow, u.ResponseID
-	a.PerTurnToken = u.PromptTokens + u.CompletionTokens
-	a.PromptTokens += u.PromptTokens
-	a.CompletionTokens += u.CompletionTokens
-	a.CacheReadTokens += u.CacheReadTokens
-	a.CacheWriteTokens += u.CacheWriteTokens
-	a.ReasoningTokens += u.ReasoningTokens
+	Head    int64   // seq the next event gets = number of events
+	Metrics Metrics // sum over all uses, with its parts
 }
 
 // TaskStatus is the state of a start task (V1 §2.2), in order of progress.

@@ -173,6 +173,8 @@ const (
 	KeyStatus    = "execution_status"
 	KeyStats     = "stats"
 	KeyFullState = "full_state" // live only
+	// KeyModel tells which model is asked from now on: the id, "provider/model".
+	KeyModel = "current_model_id"
 	// KeyAgentState carries an object of notes about the run (AgentNotes). Python
 	// clients accept state updates only for members of their state, so what has no
 	// key of its own travels here.
@@ -183,6 +185,9 @@ const (
 type AgentNotes struct {
 	LLMRetry   *LLMRetry `json:"llm_retry,omitempty"`  // a model call failed and will be tried again
 	Recoveries int       `json:"recoveries,omitempty"` // restarts of the server survived since the model last answered
+	// MissingFallbacks are profiles that the model's configuration names as
+	// fallbacks and that the owner does not have.
+	MissingFallbacks []string `json:"missing_fallbacks,omitempty"`
 	// ProviderFields are members of an answer that the provider wants back as they
 	// came (signatures), by llm_response_id. Unlike the rest they add up.
 	ProviderFields map[string]map[string]json.RawMessage `json:"provider_fields,omitempty"`
@@ -190,16 +195,18 @@ type AgentNotes struct {
 
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
-	return n.LLMRetry == nil && n.Recoveries == 0 && len(n.ProviderFields) == 0
+	return n.LLMRetry == nil && n.Recoveries == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0
 }
 
 // LLMRetry tells the user what the run waits for.
 type LLMRetry struct {
-	Attempt     int     `json:"attempt"` // the one that failed, from 1
+	Attempt     int     `json:"attempt"` // the one that failed, from 1; 0 = none yet, the call waits its turn
 	MaxAttempts int     `json:"max_attempts"`
 	WaitSeconds float64 `json:"wait_seconds"`
 	Code        string  `json:"code"`   // "LLMRateLimitError", ...
 	Reason      string  `json:"reason"` // human text
+	// Fallback is the model that is asked next instead.
+	Fallback string `json:"fallback,omitempty"`
 }
 
 // PauseEvent says that the user paused the run between steps.

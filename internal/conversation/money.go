@@ -39,7 +39,7 @@ func (m Money) USD() float64 { return float64(m) / float64(USD) }
 // String shows dollars with four to nine decimals: as many as it takes.
 func (m Money) String() string {
 	s := fmt.Sprintf("%.9f", m.USD())
-	for len(s) > 5 && s[len(s)-1] == '0' && s[len(s)-6] != '.' {
+	for s[len(s)-1] == '0' && s[len(s)-5] != '.' {
 		s = s[:len(s)-1]
 	}
 	return s + " USD"

@@ -16,9 +16,10 @@ type State struct {
 	Leaf          string // id of the last event that is no state update
 	LastTimestamp string
 	LastUserMsgID string
-	HasPrompt     bool           // a SystemPromptEvent is in the log
-	Pending       []*ActionEvent // tool calls without an answer, in order
-	Metrics       Metrics
+	HasPrompt     bool             // a SystemPromptEvent is in the log
+	Pending       []*ActionEvent   // tool calls without an answer, in order
+	Stats         Stats            // by usage id; not to be written to
+	Calls         map[string]Calls // derived from Stats; not to be written to
 	Notes         AgentNotes
 	// ProviderFields are all that AgentNotes brought, by llm_response_id.
 	ProviderFields map[string]map[string]json.RawMessage
@@ -62,13 +63,9 @@ func (s *State) applyUpdate(ev *StateUpdateEvent) {
 			s.Status = st
 		}
 	case KeyStats:
-		var v struct {
-			Usage map[string]Metrics `json:"usage_to_metrics"`
-		}
+		var v StatsUpdate
 		if json.Unmarshal(ev.Value, &v) == nil {
-			if m, ok := v.Usage["agent"]; ok {
-				s.Metrics = m
-			}
+			s.applyStats(v, ev.Timestamp)
 		}
 	case KeyAgentState:
 		var n AgentNotes
@@ -105,5 +102,5 @@ func (s *State) answer(callID, actionID string) {
 
 // Summary returns what the conversation's record caches of the state.
 func (s *State) Summary() Summary {
-	return Summary{Status: s.Status, Head: s.Head, Metrics: s.Metrics}
+	return Summary{Status: s.Status, Head: s.Head, Metrics: s.Stats.Total()}
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -41,6 +42,10 @@ type Options struct {
 	Data    string // the data directory
 	Sandbox string // the configured backend: "process" needs no isolation
 	LLM     string // base URL of a model endpoint; "" = not checked
+	Files   []File // that the configuration names for model calls
+	// Proxy says which proxy a request takes, as http.ProxyFromEnvironment does;
+	// nil = not checked.
+	Proxy func(*http.Request) (*url.URL, error)
 	// Probe returns what the local sandbox backend has measured; nil = not available.
 	Probe func(ctx context.Context) []sandbox.Guarantee
 	// Server asks the configured server, with the configured key; nil = not checked.
@@ -73,10 +78,12 @@ func Run(ctx context.Context, opts Options) []Finding {
 	}
 	d.measured(ctx)
 	for _, check := range []func(context.Context) Finding{
-		d.dataDirectory, d.diskSpace, d.openFiles, d.clock, d.model, d.server,
+		d.dataDirectory, d.diskSpace, d.openFiles, d.clock,
 	} {
 		d.findings = append(d.findings, check(ctx))
 	}
+	d.findings = append(d.findings, d.files()...)
+	d.findings = append(d.findings, d.proxy(ctx), d.model(ctx), d.server(ctx))
 	return d.findings
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,7 +83,7 @@ func TestFindingsAreComplete(t *testing.T) {
 			t.Errorf("%s does not say what follows and how to mend it: %+v", f.Check, f)
 		}
 	}
-	if len(findings) != 13 {
+	if len(findings) != 14 {
 		t.Errorf("%d findings", len(findings))
 	}
 }
@@ -258,5 +259,62 @@ func TestReport(t *testing.T) {
 	want := "ok       a       fine\nmissing  longer  gone\n                 so: nothing works\n                 mend: buy one\n\nSomething that is needed is missing.\n"
 	if err != nil || out.String() != want {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestModelFiles(t *testing.T) {
+	opts := options(t)
+	read := func(path string) (string, error) {
+		if strings.Contains(path, "bad") {
+			return "", errors.New(path + ": line 3: no such key")
+		}
+		return "12 models", nil
+	}
+	opts.Files = []doctor.File{{Check: "llm_catalog", Path: "/etc/models.yaml", Read: read}, {Check: "llm_ca_file", Path: "/etc/bad.pem", Read: read},
+		{Check: "other", Read: read, None: "the shipped table is used"}}
+	findings := doctor.Run(t.Context(), opts)
+	if f := find(t, findings, "llm_catalog"); f.Level != doctor.OK || f.Found != "/etc/models.yaml: 12 models" {
+		t.Errorf("%+v", f)
+	}
+	if f := find(t, findings, "llm_ca_file"); f.Level != doctor.Missing || !strings.Contains(f.Found, "line 3") || f.Follows == "" || !strings.Contains(f.Mend, "llm_ca_file") {
+		t.Errorf("%+v", f)
+	}
+	if f := find(t, findings, "other"); f.Level != doctor.OK || !strings.Contains(f.Found, "shipped") {
+		t.Errorf("%+v", f)
+	}
+	if doctor.Healthy(findings) {
+		t.Error("a file that stops the server is no trouble")
+	}
+}
+
+func TestProxy(t *testing.T) {
+	listening := httptest.NewServer(http.NotFoundHandler())
+	defer listening.Close()
+	parse := func(s string) func(*http.Request) (*url.URL, error) {
+		return func(*http.Request) (*url.URL, error) {
+			if s == "" {
+				return nil, nil
+			}
+			return url.Parse(s)
+		}
+	}
+	for name, tt := range map[string]struct {
+		proxy func(*http.Request) (*url.URL, error)
+		level doctor.Level
+		found string
+	}{
+		"not looked at": {nil, doctor.Skipped, ""},
+		"none":          {parse(""), doctor.OK, "calls go out directly"},
+		"there":         {parse(strings.Replace(listening.URL, "//", "//user:hunter2@", 1)), doctor.OK, "go through 127.0.0.1"},
+		"gone":          {parse("http://127.0.0.1:1"), doctor.Limited, "does not answer"},
+		"no port":       {parse("http://127.0.0.254"), doctor.Limited, "does not answer"},
+		"malformed":     {parse("http://[::1"), doctor.Limited, "malformed"},
+	} {
+		opts := options(t)
+		opts.Proxy = tt.proxy
+		f := find(t, doctor.Run(t.Context(), opts), "llm_proxy")
+		if f.Level != tt.level || !strings.Contains(f.Found, tt.found) || strings.Contains(f.Found, "hunter2") {
+			t.Errorf("%s: %+v", name, f)
+		}
 	}
 }

@@ -106,7 +106,7 @@ func (l *live) prompt() conversation.Payload {
 		names[name] = s.Description
 	}
 	return agent.PromptEvent(agent.PromptInput{
-		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.opt.Tools)
+		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.toolbox(l.conv.Options.Tools).set)
 }
 
 func userMessage(m Message) *conversation.MessageEvent {

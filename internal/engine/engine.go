@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"parley/internal/account"
-	"parley/internal/agent"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/spend"
 	"parley/internal/store"
 	"parley/internal/stream"
 	"parley/internal/tool"
@@ -45,20 +45,29 @@ type ModelOptions struct {
 }
 
 // Masker hides secret values in a text.
-type Masker interface{ Mask(text string) string }
+type Masker interface {
+	Mask(text string) string
+	// Hold returns how many bytes at the end of a text that goes on may be the
+	// beginning of a secret value.
+	Hold(text string) int
+}
 
 // Options wire an engine. All members are required unless said otherwise.
 type Options struct {
-	Store     store.Store
-	Fleet     *fleet.Fleet
-	Hub       *stream.Hub
-	Tools     *tool.Set
-	Models    Models
-	NewMasker func(values []string) Masker
-	Holder    string // names this server as owner of leases; stable for a data directory
-	Demo      bool   // users without a model get the scripted one
-	DemoModel string // its id
-	HostDirs  bool   // directories of this machine may be mounted, with a proof
+	Store store.Store
+	Spend *spend.Keeper // nil = one over the store's ledger
+	Fleet *fleet.Fleet
+	Hub   *stream.Hub
+	Tools *tool.Set
+	// DefaultTools are the names of the tools of conversations that name none; nil =
+	// all.
+	DefaultTools []string
+	Models       Models
+	NewMasker    func(values []string) Masker
+	Holder       string // names this server as owner of leases; stable for a data directory
+	Demo         bool   // users without a model get the scripted one
+	DemoModel    string // its id
+	HostDirs     bool   // directories of this machine may be mounted, with a proof
 	// Private are directories of this machine that no sandbox may see: the data
 	// directory. Nothing in them, and nothing that contains them, is mounted.
 	Private   []string
@@ -66,22 +75,31 @@ type Options struct {
 	LeaseTTL  time.Duration
 	// MaxIterations is the bound on steps per run where settings give none.
 	MaxIterations int
-	Logger        *slog.Logger
+	// DailyBudget bounds what one user's model calls cost on one day (UTC); nil =
+	// no bound. TaskTokens and DailyTokens, of a conversation with all below it and
+	// of a user's day, take the place of a ceiling in dollars where the price of a
+	// model is unknown; 0 = no bound.
+	DailyBudget *conversation.Money
+	TaskTokens  int64
+	DailyTokens int64
+	// AutoTitle lets a model name conversations after their first message; it costs
+	// one call. Without it the message itself is the title, shortened.
+	AutoTitle bool
+	Logger    *slog.Logger
 }
 
 // Engine is the application service.
 type Engine struct {
-	opt     Options
-	ctx     context.Context // cancelled with ErrLeaving at Close
-	leave   context.CancelCauseFunc
-	jobs    sync.WaitGroup
-	mu      sync.Mutex
-	live    map[conversation.ID]*live
-	tasks   map[string]*conversation.StartTask // unfinished start tasks, fresher than the store
-	closed  bool
-	drained chan struct{}
-	// toolSpecs are what models are told about the tools: the same for every call.
-	toolSpecs func() ([]llm.Tool, error)
+	opt       Options
+	ctx       context.Context // cancelled with ErrLeaving at Close
+	leave     context.CancelCauseFunc
+	jobs      sync.WaitGroup
+	mu        sync.Mutex
+	live      map[conversation.ID]*live
+	tasks     map[string]*conversation.StartTask // unfinished start tasks, fresher than the store
+	closed    bool
+	drained   chan struct{}
+	toolboxes sync.Map // of *toolbox, by their tools' names
 }
 
 // New returns an engine; Recover picks up what an earlier life left.
@@ -95,10 +113,12 @@ func New(opt Options) *Engine {
 	if opt.MaxIterations <= 0 {
 		opt.MaxIterations = 500
 	}
+	if opt.Spend == nil {
+		opt.Spend = spend.New(spend.Options{Ledger: opt.Store.Ledger(), Holder: opt.Holder, Logger: opt.Logger})
+	}
 	ctx, leave := context.WithCancelCause(context.Background())
 	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
-		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{}),
-		toolSpecs: sync.OnceValues(func() ([]llm.Tool, error) { return agent.ToolSpecs(opt.Tools) })}
+		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{})}
 	e.job(e.renewLeases)
 	return e
 }

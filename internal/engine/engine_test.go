@@ -100,6 +100,7 @@ func TestMaxIterationsStopsAndAMessageGoesOn(t *testing.T) {
 
 func TestBudgetStops(t *testing.T) {
 	w := newWorld(t, call("sh", `{"command":"true"}`), call("sh", `{"command":"true"}`), call("sh", `{"command":"true"}`))
+	w.model.info = llm.Info{Model: "test/model", Price: &llm.Price{Input: 1e-9, Output: 1e-9}}
 	w.settings(func(s *account.Settings) { s.MaxBudgetPerTask = ptr(0.9) })
 	id := w.begin("spend")
 	w.wait(id, conversation.Error)

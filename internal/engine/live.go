@@ -12,6 +12,7 @@ import (
 	"parley/internal/agent"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/spend"
 	"parley/internal/store"
 	"parley/internal/stream"
 )
@@ -40,8 +41,9 @@ type live struct {
 
 	sandbox atomicString
 	running atomic.Bool
-	head    atomic.Int64 // for deltas, which are sent from the work's goroutine
-	lease   atomic.Int64 // generation; 0 = not held
+	head    atomic.Int64                // for deltas, which are sent from the work's goroutine
+	lease   atomic.Int64                // generation; 0 = not held
+	calls   atomic.Pointer[foldedCalls] // nil while the log was never read
 
 	// owned by the goroutine
 	conv       *conversation.Conversation
@@ -50,14 +52,28 @@ type live struct {
 	masker     Masker
 	secrets    map[string]account.CustomSecret
 	choice     account.LLM // the model, with the key to use now
-	held       bool        // its sandbox is paused: no tool runs until that changes
-	wakes      int         // how often something outside changed
+	fallbacks  []account.LLM
+	missing    []string                  // fallbacks that the owner does not have
+	titler     account.LLM               // the model that makes titles
+	budget     *float64                  // the owner's ceiling for a conversation, USD; nil = none
+	ceilings   store.Ceilings            // of the next call
+	anchor     *spend.Anchor             // of the last call of the agent's model
+	owed       []*bill                   // what calls cost and no append has taken
+	audited    map[string]store.Spending // what the ledger has by use, if it was asked since the last append
+	held       bool                      // its sandbox is paused: no tool runs until that changes
+	wakes      int                       // how often something outside changed
 	work       *work
 	pause      bool            // pause at the next step boundary
 	interrupts []chan struct{} // wait for the end of the work
 	steps      int             // model calls of this run
 	stalled    func()          // appends what could not be stored; tried again
 	quit       error           // the goroutine must end
+}
+
+// foldedCalls are the model calls that the log shows up to its head.
+type foldedCalls struct {
+	head  int64
+	calls map[string]conversation.Calls
 }
 
 type atomicString struct{ v atomic.Value }
@@ -82,6 +98,7 @@ func (l *live) run() {
 	defer l.unload()
 	ctx := l.e.ctx
 	defer l.release()
+	defer l.payUp()
 	if err := l.load(ctx); err != nil {
 		l.refuse(err)
 		return
@@ -174,6 +191,9 @@ func (l *live) load(ctx context.Context) error {
 			break
 		}
 	}
+	if err := l.correct(); err != nil {
+		return err
+	}
 	return l.recover(ctx)
 }
 
@@ -185,6 +205,7 @@ func (l *live) apply(ev conversation.Event) error {
 	l.state.Apply(ev, p)
 	l.head.Store(l.state.Head)
 	l.running.Store(l.state.Status == conversation.Running)
+	l.calls.Store(&foldedCalls{l.state.Head, l.state.Calls})
 	if ev.Kind != conversation.KindStateUpdate {
 		l.history = append(l.history, p)
 	}
@@ -228,8 +249,10 @@ func (l *live) release() {
 }
 
 // append stores events with the summary they lead to, then shows them. Nothing
-// of the goroutine's state changes unless the store has them.
+// of the goroutine's state changes unless the store has them. What calls cost
+// since the last append is settled with them.
 func (l *live) append(payloads ...conversation.Payload) error {
+	payloads = l.withStats(payloads)
 	if len(payloads) == 0 {
 		return nil
 	}
@@ -241,11 +264,12 @@ func (l *live) append(payloads ...conversation.Payload) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 30*time.Second)
 	defer cancel()
 	err = l.e.opt.Store.Events().Append(ctx, store.Append{Conversation: l.id, ExpectHead: l.state.Head,
-		Generation: l.lease.Load(), Events: events, Summary: state.Summary(), Now: now})
+		Generation: l.lease.Load(), Events: events, Summary: state.Summary(), Now: now, Settle: l.settlements()})
 	if err != nil {
 		l.quit = quitFor(err)
 		return err
 	}
+	l.paid()
 	for _, ev := range events {
 		if err := l.apply(ev); err != nil {
 			return err

@@ -13,9 +13,13 @@ import (
 // answered in between: a run that brings the server down must not do so for ever.
 const maxRecoveries = 3
 
-// Recover takes up what an earlier life of this server left: runs in the middle
-// and starts that were not finished.
+// Recover takes up what an earlier life of this server left: money set aside for
+// calls whose outcome nobody knows, runs in the middle and starts that were not
+// finished. It comes before any call of a model.
 func (e *Engine) Recover(ctx context.Context) error {
+	if _, err := e.opt.Spend.Recover(ctx, []string{e.opt.Holder}); err != nil {
+		return err
+	}
 	ids, err := e.opt.Store.Leases().Interrupted(ctx, time.Now(), []string{e.opt.Holder})
 	if err != nil {
 		return err

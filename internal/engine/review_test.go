@@ -115,7 +115,7 @@ func TestAKeyIsOnlyUsedWhereItWasStoredFor(t *testing.T) {
 	w.stop()
 	w.change = func(o *engine.Options) {
 		models := o.Models
-		o.Models = func(l account.LLM, r func(context.Context, llm.Retry)) (llm.Model, error) {
+		o.Models = func(l account.LLM, r engine.ModelOptions) (llm.Model, error) {
 			mu.Lock()
 			asked = append(asked, l)
 			mu.Unlock()

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,7 +23,7 @@ func (e *Engine) checkLLM(l account.LLM) error {
 		return fault.New(fault.Invalid, CodeNoModel, "No LLM model is configured.").
 			WithHint("Set llm_model with POST /api/settings, or start the server with --demo.")
 	}
-	if strings.TrimSpace(l.APIKey.Reveal()) == "" && needsKey(l) {
+	if !l.HasKey() && needsKey(l) {
 		return fault.New(fault.Invalid, CodeNoKey, "The model %s needs an API key.", l.Model).
 			WithHint("Set llm_api_key with POST /api/settings.")
 	}
@@ -33,58 +31,46 @@ func (e *Engine) checkLLM(l account.LLM) error {
 	return err
 }
 
+// needsKey reports whether a model cannot be called without an API key. Headers
+// of the user's own may hold it.
 func needsKey(l account.LLM) bool {
-	return !slices.Contains(keyless, providerName(l.Model)) && !isLoopback(l.BaseURL)
+	return !slices.Contains(keyless, l.Provider()) && !l.Local() && len(l.ExtraHeaders) == 0
 }
 
-func providerName(model string) string {
-	p, _, _ := strings.Cut(model, "/")
-	return p
-}
-
-func isLoopback(base string) bool {
-	u, err := url.Parse(base)
-	if err != nil {
-		return false
+// withModel is the choice of another model than a configuration's. It takes its
+// base URL, and its key only if the calls go where that key was stored for. What
+// was tuned for the configuration's own model does not follow.
+func withModel(l account.LLM, model string) account.LLM {
+	if l.Model == model {
+		return l
 	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// withModel is the choice of another model than the settings'. A parent's model
-// comes with the parent's endpoint and key; any other takes the settings' key
-// only if its calls go where that key was stored for.
-func withModel(settings account.LLM, model string, parent *conversation.Conversation) account.LLM {
-	if parent != nil && parent.Options.LLM.Model == model {
-		return parent.Options.LLM
-	}
-	chosen := settings
+	chosen := l.Connection()
 	chosen.Model = model
-	if settings.Model != "" && !sameEndpoint(settings, chosen) {
-		chosen.APIKey = account.Secret{}
+	if l.Model != "" && !l.SameEndpoint(&chosen) {
+		chosen = account.LLM{Model: model, BaseURL: l.BaseURL}
 	}
 	return chosen
 }
 
-// sameEndpoint reports whether calls of two models go to the same place: that of
-// the base URL, or else the provider's.
-func sameEndpoint(a, b account.LLM) bool {
-	return a.BaseURL == b.BaseURL && (a.BaseURL != "" || strings.EqualFold(providerName(a.Model), providerName(b.Model)))
-}
-
-// currentLLM is the conversation's model with the key to use now. A key that was
-// replaced in the settings counts at once, but only for the endpoint it was
-// stored for: it must never be sent anywhere else.
+// currentLLM is the conversation's model as it is to be called now. A profile
+// that was edited counts at once, like a key that was replaced in the settings;
+// one that was deleted or renamed leaves the copy that the conversation has. A key
+// of the settings is used only where it was stored for, and never in place of one
+// that came with the conversation's model.
 func currentLLM(s *account.Settings, conv *conversation.Conversation) account.LLM {
-	chosen := conv.Options.LLM
-	if now := s.LLM(); now.APIKey.IsSet() && sameEndpoint(now, chosen) {
-		chosen.APIKey = now.APIKey
+	o := &conv.Options
+	if p, ok := s.Profiles[o.LLMProfile]; ok && o.LLMProfile != "" {
+		return s.WithKeys(p)
+	}
+	chosen := o.LLM
+	if now := s.LLM(); !o.OwnKey && now.Model != "" && now.SameEndpoint(&chosen) {
+		chosen.TakeKeys(&now)
 	}
 	return chosen
 }
 
-// refresh reads again what the user may have changed: the model's key, secrets,
-// and what to mask.
+// refresh reads again what the user may have changed: the model, its key, the
+// ceilings, secrets, and what to mask.
 func (l *live) refresh(ctx context.Context) error {
 	settings, err := l.e.opt.Store.Accounts().Settings(ctx, l.conv.Owner)
 	if fault.Is(err, fault.NotFound) {
@@ -94,6 +80,9 @@ func (l *live) refresh(ctx context.Context) error {
 		return err
 	}
 	l.choice = currentLLM(settings, l.conv)
+	l.fallbacks, l.missing = settings.FallbackModels(&l.choice)
+	l.titler = titlerOf(settings, l.choice)
+	l.budget, l.ceilings = budgetOf(settings), l.e.ceilingsOf(settings)
 	l.secrets = secretsOf(settings, l.conv)
 	l.masker = l.e.opt.NewMasker(secretValues(settings, l.conv))
 	return nil
@@ -126,10 +115,18 @@ func secretsOf(s *account.Settings, conv *conversation.Conversation) map[string]
 // secretValues lists everything that must never show in an event.
 func secretValues(s *account.Settings, conv *conversation.Conversation) []string {
 	var values []string
-	add := func(_ string, v *account.Secret) { values = append(values, v.Reveal()) }
+	add := func(path string, v *account.Secret) { values = append(values, hidden(path, v.Reveal())...) }
 	s.EachSecret(add)
 	conv.Options.EachSecret(add)
 	return values
+}
+
+// hidden returns what of a secret must not show.
+func hidden(path, value string) []string {
+	if strings.Contains(path, "extra_headers.") {
+		return account.HeaderSecrets(value)
+	}
+	return []string{value}
 }
 
 // secretsFor returns the secrets whose names a command mentions.

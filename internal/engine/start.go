@@ -139,7 +139,7 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 		return nil, err
 	}
 	for _, f := range []struct{ to, from *string }{{&req.SandboxID, &p.SandboxID}, {&req.Repository, &p.Repository},
-		{&req.Branch, &p.Branch}, {&req.GitProvider, &p.GitProvider}, {&req.LLMModel, &p.Options.LLM.Model}} {
+		{&req.Branch, &p.Branch}, {&req.GitProvider, &p.GitProvider}} {
 		if *f.to == "" {
 			*f.to = *f.from
 		}
@@ -148,8 +148,8 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 }
 
 // options snapshots what the settings and the request say about the agent.
-func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (conversation.Options, error) {
-	opt := conversation.Options{LLM: s.LLM(), MaxIterations: e.opt.MaxIterations, MaxBudget: s.MaxBudgetPerTask,
+func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (opt conversation.Options, err error) {
+	opt = conversation.Options{MaxIterations: e.opt.MaxIterations, MaxBudget: budgetOf(s),
 		SystemSuffix: req.Instructions, MCP: s.MCP, Secrets: req.Secrets, SpecID: req.SpecID,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
 	if req.MCP != nil {
@@ -164,14 +164,41 @@ func (e *Engine) options(s *account.Settings, req *StartRequest, parent *convers
 	if req.ConfirmationMode != nil {
 		opt.ConfirmationMode = *req.ConfirmationMode
 	}
-	if req.LLMModel != "" {
-		opt.LLM = withModel(opt.LLM, req.LLMModel, parent)
+	if opt.Tools, err = e.chooseTools(req.Tools); err != nil {
+		return opt, err
 	}
-	if opt.LLM.Model == "" && e.opt.Demo {
-		opt.LLM = account.LLM{Model: e.opt.DemoModel}
+	choice, err := e.chooseModel(s, req, parent)
+	if err != nil {
+		return opt, err
 	}
-	opt.Demo = opt.LLM.Model == e.opt.DemoModel
-	return opt, e.checkLLM(opt.LLM)
+	choice.put(&opt, e.opt.DemoModel)
+	return opt, e.checkLLM(s.WithKeys(opt.LLM))
+}
+
+// chooseModel is what a new conversation is to run with: the request's profile or
+// model, else its parent's, else that of the settings.
+func (e *Engine) chooseModel(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (modelChoice, error) {
+	c := modelChoice{llm: s.LLM()}
+	switch {
+	case req.LLMProfile != "":
+		p, err := s.Profile(req.LLMProfile)
+		if err != nil {
+			return c, err
+		}
+		c = modelChoice{llm: p, profile: req.LLMProfile, ownKey: p.APIKey.IsSet()}
+		if req.LLMModel != "" && req.LLMModel != p.Model { // the profile's place, another model there
+			c.llm, c.profile = withModel(p, req.LLMModel), ""
+		}
+	case parent != nil && (req.LLMModel == "" || req.LLMModel == parent.Options.LLM.Model):
+		o := parent.Options
+		c = modelChoice{llm: o.LLM, profile: o.LLMProfile, ownKey: o.OwnKey}
+	case req.LLMModel != "":
+		c.llm = withModel(c.llm, req.LLMModel)
+	}
+	if c.llm.Model == "" && e.opt.Demo {
+		c = modelChoice{llm: account.LLM{Model: e.opt.DemoModel}}
+	}
+	return c, nil
 }
 
 func deref(s *string) string {

@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"parley/internal/account"
 	"parley/internal/agent"
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -16,6 +15,7 @@ import (
 	"parley/internal/fleet"
 	"parley/internal/llm"
 	"parley/internal/sandboxd"
+	"parley/internal/spend"
 	"parley/internal/tool"
 )
 
@@ -49,11 +49,6 @@ func (l *live) overLimit() conversation.Payload {
 		return conversationError("MaxIterationsReached", fmt.Sprintf(
 			"The run made %d steps, the limit of this conversation. Send a message to go on.", n), "agent_action", "retry")
 	}
-	if b := l.conv.Options.MaxBudget; b != nil && *b > 0 && l.state.Metrics.AccumulatedCost >= *b {
-		return conversationError("MaxBudgetReached", fmt.Sprintf(
-			"The conversation has cost %.4f USD, its budget is %.4f USD. Raise max_budget_per_task and start a new conversation.",
-			l.state.Metrics.AccumulatedCost, *b), "quota", "settings")
-	}
 	return nil
 }
 
@@ -86,27 +81,6 @@ func (l *live) post(f func(*live)) {
 	}
 }
 
-// startModel calls the model with the history so far. The settings are read
-// anew: a key that was replaced counts at once, and is masked from then on.
-func (l *live) startModel() {
-	l.steps++
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 10*time.Second)
-	defer cancel()
-	if err := l.refresh(ctx); err != nil {
-		l.fail(err)
-		return
-	}
-	choice := l.choice
-	seen := l.state.LastUserMsgID
-	history, fields := l.history, l.state.ProviderFields
-	l.start(func(ctx context.Context) func(*live) {
-		resp, err := guarded(l.e, "model", func() (*llm.Response, error) {
-			return l.callModel(ctx, choice, agent.View(history, fields))
-		})
-		return func(l *live) { l.modelDone(context.Cause(ctx), resp, err, seen) }
-	})
-}
-
 // guarded turns a panic into an error: a defect of one tool or model must not
 // take the server down with all its conversations. The panic's value may hold
 // anything, secrets included, and is not logged.
@@ -118,109 +92,6 @@ func guarded[T any](e *Engine, what string, f func() (T, error)) (out T, err err
 		}
 	}()
 	return f()
-}
-
-func (l *live) callModel(ctx context.Context, choice account.LLM, messages []content.Message) (*llm.Response, error) {
-	model, err := l.e.opt.Models(choice, ModelOptions{OnRetry: func(_ context.Context, r llm.Retry) {
-		l.post(func(l *live) { l.noteRetry(r) })
-	}})
-	if err != nil {
-		return nil, err
-	}
-	tools, err := l.e.toolSpecs()
-	if err != nil {
-		return nil, err
-	}
-	resp, err := model.Do(ctx, &llm.Request{Messages: messages, Tools: tools, SessionID: string(l.id),
-		OnDelta: func(d llm.Delta) { l.e.opt.Hub.Delta(l.id, l.head.Load(), d.Text, d.Reasoning) }})
-	if err == nil && resp == nil {
-		err = &llm.Error{Class: llm.ClassNoResponse}
-	}
-	return resp, err
-}
-
-// noteRetry tells the user what the run waits for. That it cannot be stored is no
-// reason to stop the run.
-func (l *live) noteRetry(r llm.Retry) {
-	notes := l.state.Notes
-	notes.LLMRetry = &conversation.LLMRetry{Attempt: r.Attempt, MaxAttempts: r.MaxAttempts,
-		WaitSeconds: r.Wait.Seconds(), Code: r.Err.Class.Code(), Reason: r.Err.Message}
-	if err := l.append(stateUpdate(conversation.KeyAgentState, notes)); err != nil {
-		l.e.opt.Logger.Warn("retry not noted", "conversation", l.id, "error", err)
-	}
-}
-
-// modelDone records an answer. cause is why the call was cancelled, if it was;
-// seen is the last user message the model has read.
-func (l *live) modelDone(cause error, resp *llm.Response, err error, seen string) {
-	if err != nil {
-		l.modelFailed(cause, err)
-		return
-	}
-	resp.ID = l.freshResponseID(resp.ID)
-	turn, err := guarded(l.e, "answer", func() (agent.Turn, error) {
-		return agent.Interpret(resp, l.e.opt.Tools, l.policy()), nil
-	})
-	if err != nil {
-		l.fail(err)
-		return
-	}
-	events := append(turn.Events, l.statsAfter(resp))
-	notes := conversation.AgentNotes{}
-	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
-		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
-	}
-	if !notes.Empty() || !l.state.Notes.Empty() {
-		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
-	}
-	var trigger conversation.Trigger
-	switch {
-	case turn.Confirm:
-		trigger = conversation.TrigConfirm
-	case turn.Finish && l.state.LastUserMsgID != seen:
-		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
-	case turn.Finish:
-		trigger = conversation.TrigFinish
-	}
-	l.must(func() { l.stepDone(cause) }, trigger, events...)
-}
-
-// validMembers reports whether all values are JSON: what is not could never be stored.
-func validMembers(m map[string]json.RawMessage) bool {
-	for _, raw := range m {
-		if !json.Valid(raw) {
-			return false
-		}
-	}
-	return true
-}
-
-// freshResponseID returns id, or one of our own if an earlier answer had the same:
-// some endpoints number every answer alike, and calls are grouped by it.
-func (l *live) freshResponseID(id string) string {
-	for _, p := range l.history {
-		switch e := p.(type) {
-		case *conversation.ActionEvent:
-			if e.LLMResponseID == id {
-				return conversation.NewEventID()
-			}
-		case *conversation.MessageEvent:
-			if e.LLMResponseID == id {
-				return conversation.NewEventID()
-			}
-		}
-	}
-	return id
-}
-
-func (l *live) modelFailed(cause, err error) {
-	switch {
-	case errors.Is(cause, ErrInterrupted):
-		l.stepDone(cause)
-	case isLeaving(cause):
-	default:
-		l.fail(err)
-	}
 }
 
 // stepDone carries out an interrupt that came in the middle of the step.
@@ -239,21 +110,6 @@ func nudge(text string) *conversation.MessageEvent {
 		LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text(text)}}}
 }
 
-// statsAfter is the state update with the metrics after a response.
-func (l *live) statsAfter(resp *llm.Response) conversation.Payload {
-	m := l.state.Metrics
-	m.MaxBudget = l.conv.Options.MaxBudget
-	cost := 0.0
-	if resp.Cost != nil {
-		cost = *resp.Cost
-	}
-	usage := resp.Usage
-	usage.ResponseID = resp.ID
-	m.Add(usage, cost)
-	return stateUpdate(conversation.KeyStats, map[string]any{
-		"usage_to_metrics": map[string]conversation.Metrics{"agent": m}})
-}
-
 // fail ends the run with the reason.
 func (l *live) fail(err error) {
 	l.e.opt.Logger.Warn("run failed", "conversation", l.id, "error", l.masker.Mask(err.Error()))
@@ -262,9 +118,13 @@ func (l *live) fail(err error) {
 
 // errorEvent says what went wrong in words for the user.
 func errorEvent(err error) *conversation.ConversationErrorEvent {
-	var le *llm.Error
-	if errors.As(err, &le) {
-		return llmErrorEvent(le)
+	var over *spend.Exceeded
+	if errors.As(err, &over) {
+		return conversationError("MaxBudgetReached", fault.PublicText(over), "quota", "settings")
+	}
+	if le := asLLMError(err); le != nil {
+		a := adviceOn(le.Class)
+		return conversationError(le.Class.Code(), withReason(a[2], le), a[0], a[1])
 	}
 	code := fault.CodeOf(err)
 	if code == "" {
@@ -292,16 +152,26 @@ var llmAdvice = map[llm.Class][3]string{
 	llm.ClassNoResponse:    {"transient", "retry", "The model gave an empty answer. Send a message to try again."},
 }
 
-func llmErrorEvent(e *llm.Error) *conversation.ConversationErrorEvent {
-	a, ok := llmAdvice[e.Class]
-	if !ok {
-		a = [3]string{"unknown", "retry", "The model call failed."}
+func adviceOn(c llm.Class) [3]string {
+	if a, ok := llmAdvice[c]; ok {
+		return a
 	}
-	detail := a[2]
-	if e.Message != "" {
-		detail += " The provider said: " + e.Message
+	return [3]string{"unknown", "retry", "The model call failed."}
+}
+
+func asLLMError(err error) *llm.Error {
+	var e *llm.Error
+	if errors.As(err, &e) {
+		return e
 	}
-	return conversationError(e.Class.Code(), detail, a[0], a[1])
+	return nil
+}
+
+func withReason(advice string, e *llm.Error) string {
+	if e.Message == "" {
+		return advice
+	}
+	return advice + " The provider said: " + e.Message
 }
 
 // startTool runs one tool call.
@@ -315,7 +185,7 @@ func (l *live) startTool(a *conversation.ActionEvent) {
 }
 
 func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, a *conversation.ActionEvent, secrets map[string]string) (tool.Result, error) {
-	t, ok := l.e.opt.Tools.Lookup(a.ToolName)
+	t, ok := l.e.toolbox(conv.Options.Tools).set.Lookup(a.ToolName)
 	if !ok || a.Action == nil {
 		return tool.Result{}, fault.New(fault.Unsupported, "tool_missing", "The tool %s is not available any more.", a.ToolName)
 	}

@@ -34,12 +34,19 @@ func (c *chance) n(n int) int {
 // restless is a model that does at random whatever a model may do.
 type restless struct{ c *chance }
 
-func (m *restless) Info() llm.Info { return llm.Info{Model: "test/model"} }
+func (m *restless) Info() llm.Info { return priced() }
 
 func (m *restless) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	if req.OnDelta != nil && m.c.n(3) > 0 {
+		req.OnDelta(llm.Delta{Text: strings.Repeat("word ", m.c.n(50))})
+	}
 	resp, err := m.step()(ctx, req)
 	if resp != nil {
 		resp.ID = fmt.Sprint("resp-", m.c.n(5)) // endpoints repeat ids
+		resp.Usage = conversation.Usage{Model: "test/model", PromptTokens: int64(m.c.n(3000)), CompletionTokens: int64(m.c.n(900))}
+		if resp.Cost = nil; m.c.n(3) == 0 { // the endpoint's own figure, in odd fractions
+			resp.Cost = ptr(float64(m.c.n(1e6)) * 3e-9)
+		}
 	}
 	return resp, err
 }
@@ -82,9 +89,11 @@ func TestInvariantsUnderRandomCommands(t *testing.T) {
 	t.Logf("seed %d", seed)
 	c := &chance{r: rand.New(rand.NewPCG(seed, 1))}
 	w := newWorldWith(t, func(o *engine.Options) {
-		o.IdleAfter = 5 * time.Millisecond
-		o.Models = func(account.LLM, func(context.Context, llm.Retry)) (llm.Model, error) { return &restless{c}, nil }
+		o.IdleAfter, o.AutoTitle = 5*time.Millisecond, true
+		o.Models = func(_ account.LLM, mo engine.ModelOptions) (llm.Model, error) { return guard(mo, &restless{c}), nil }
 	})
+	budget := 0.02 // USD; some of the runs reach it
+	w.settings(func(s *account.Settings) { s.MaxBudgetPerTask = &budget })
 	ids := make([]conversation.ID, 4)
 	for i := range ids {
 		confirm := i%2 == 1
@@ -103,6 +112,7 @@ func TestInvariantsUnderRandomCommands(t *testing.T) {
 	for _, id := range ids {
 		w.settleDown(id)
 		w.checkLog(id, said[id]+1)
+		w.checkBudget(id, conversation.MoneyOf(budget))
 		if err := w.engine.Delete(t.Context(), owner, id); err != nil {
 			t.Error(err)
 		}
@@ -189,6 +199,21 @@ func (w *world) settleDown(id conversation.ID) {
 	if w.status(id) == conversation.WaitingConfirmation {
 		w.expect("confirm", w.engine.Confirm(w.Context(), owner, id, false, ""))
 	}
+}
+
+// checkBudget holds what was spent against the ledger and the ceiling.
+func (w *world) checkBudget(id conversation.ID, limit conversation.Money) {
+	w.Helper()
+	if err := w.engine.Interrupt(w.Context(), owner, id); err != nil { // loads it: the log catches up
+		w.Error(err)
+	}
+	w.checkMoney(id)
+	w.noReservations(id)
+	tree := must(w.engine.ConversationUsage(w.Context(), owner, id)).Tree
+	if tree.Cost+tree.Uncertain > limit {
+		w.Errorf("%s: %s and perhaps %s were spent of %s", id, tree.Cost, tree.Uncertain, limit)
+	}
+	w.Logf("%s: %d calls, %s, perhaps %s", id, tree.Calls, tree.Cost, tree.Uncertain)
 }
 
 // checkLog holds a log against everything that a log promises.

@@ -26,7 +26,8 @@ type StartRequest struct {
 	Title            string
 	InitialMessage   []content.Part // always run
 	Instructions     string         // appended to the system prompt
-	LLMModel         string         // overrides the settings' model
+	LLMProfile       string         // of the owner, in place of the settings' model
+	LLMModel         string         // overrides the settings' or the profile's model
 	Repository       string         // owner/name or URL
 	Branch           string
 	GitProvider      string
@@ -38,8 +39,9 @@ type StartRequest struct {
 	MCP              *account.MCPConfig // replaces the settings'
 	Secrets          map[string]account.CustomSecret
 	HostDir          *HostDir
-	ConfirmationMode *bool  // overrides the settings'
-	Echo             []byte // the request as JSON, secrets masked, for the task
+	ConfirmationMode *bool    // overrides the settings'
+	Tools            []string // names of the agent's tools; empty = the default set
+	Echo             []byte   // the request as JSON, secrets masked, for the task
 }
 
 // Message is what a user says in a conversation.
@@ -55,6 +57,9 @@ type View struct {
 	*conversation.Conversation
 	Sandbox       *store.Sandbox // nil when it is gone
 	SandboxStatus store.SandboxStatus
+	// Calls returns the single model calls by usage id. It may read the log, and
+	// lives as long as the context of the look-up. nil in lists.
+	Calls func() (map[string]conversation.Calls, error)
 }
 
 // Execution returns the state of the agent loop, and false while the sandbox is

@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/store"
@@ -21,6 +19,7 @@ func (e *Engine) View(ctx context.Context, owner string, id conversation.ID) (*V
 	if err != nil {
 		return nil, err
 	}
+	views[0].Calls = func() (map[string]conversation.Calls, error) { return e.Calls(ctx, owner, id) }
 	return views[0], nil
 }
 
@@ -73,13 +72,38 @@ func (e *Engine) join(ctx context.Context, owner string, convs []*conversation.C
 			}
 		}
 	}
+	budget, err := e.budget(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]*View, len(convs))
 	for i, c := range convs {
 		if c != nil {
+			showBudget(c, budget)
 			views[i] = e.view(c, boxes[c.SandboxID])
 		}
 	}
 	return views, nil
+}
+
+// budget is the owner's ceiling for a conversation, in USD; nil = none.
+func (e *Engine) budget(ctx context.Context, owner string) (*float64, error) {
+	s, err := e.opt.Store.Accounts().Settings(ctx, owner)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return budgetOf(s), err
+}
+
+// showBudget shows the ceiling that holds now, not the one of the last call.
+func showBudget(c *conversation.Conversation, budget *float64) {
+	c.Options.MaxBudget = budget
+	m := &c.Summary.Metrics
+	m.MaxBudget = budget
+	for use, part := range m.ByUse {
+		part.MaxBudget = budget
+		m.ByUse = m.ByUse.With(use, part)
+	}
 }
 
 func (e *Engine) view(c *conversation.Conversation, s *store.Sandbox) *View {
@@ -184,43 +208,4 @@ func (e *Engine) Resume(ctx context.Context, owner string, id conversation.ID) e
 
 func queryBySandbox(owner, sandboxID string) store.ConversationQuery {
 	return store.ConversationQuery{Owner: owner, SandboxID: sandboxID, WithSubs: true}
-}
-
-const maxTitle = 50 // characters, as the contracts say
-
-func placeholderTitle(id conversation.ID) string {
-	return "Conversation " + string(id)[:min(5, len(id))]
-}
-
-// titleFrom names a conversation after its first message, unless it has a name.
-func (l *live) titleFrom(m Message) {
-	if l.conv.TitleByUser || l.conv.Title != placeholderTitle(l.id) {
-		return
-	}
-	title := shorten(content.JoinText(m.Parts))
-	if title == "" {
-		return
-	}
-	conv, err := l.e.opt.Store.Conversations().Update(l.e.ctx, l.id, time.Now().UTC(), func(c *conversation.Conversation) error {
-		if c.TitleByUser {
-			return nil
-		}
-		c.Title = l.masker.Mask(title)
-		return nil
-	})
-	if err != nil {
-		if !fault.Is(err, fault.Canceled) {
-			l.e.opt.Logger.Warn("title not stored", "conversation", l.id, "error", err)
-		}
-		return
-	}
-	l.conv.Title, l.conv.TitleByUser = conv.Title, conv.TitleByUser
-}
-
-func shorten(text string) string {
-	r := []rune(strings.Join(strings.Fields(text), " "))
-	if len(r) <= maxTitle {
-		return string(r)
-	}
-	return strings.TrimSpace(string(r[:maxTitle-3])) + "..."
 }

@@ -42,12 +42,29 @@ type script struct {
 	mu    sync.Mutex
 	steps []func(ctx context.Context, req *llm.Request) (*llm.Response, error)
 	reqs  []*llm.Request
+	info  llm.Info // Model "" = the default; set before the first call
+	title step     // answers calls without tools, which are not counted; nil = an error
+	named int      // how many of those there were
 }
 
-func (s *script) Info() llm.Info { return llm.Info{Model: "test/model"} }
+func (s *script) Info() llm.Info {
+	if s.info.Model == "" {
+		return llm.Info{Model: "test/model", NativeTools: true}
+	}
+	return s.info
+}
 
 func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	s.mu.Lock()
+	if len(req.Tools) == 0 {
+		step := s.title
+		s.named++
+		s.mu.Unlock()
+		if step == nil {
+			return nil, &llm.Error{Class: llm.ClassBadRequest, Status: 400, Message: "no tools"}
+		}
+		return step(ctx, req)
+	}
 	s.reqs = append(s.reqs, req)
 	n := len(s.reqs)
 	step := say("done")
@@ -84,7 +101,7 @@ type step = func(context.Context, *llm.Request) (*llm.Response, error)
 func say(text string) step {
 	return func(context.Context, *llm.Request) (*llm.Response, error) {
 		return &llm.Response{Message: content.Message{Role: content.RoleAssistant, Parts: []content.Part{content.Text(text)}},
-			Usage: conversation.Usage{Model: "test/model", PromptTokens: 10, CompletionTokens: 5}, Cost: ptr(0.25)}, nil
+			Usage: conversation.Usage{Model: "test/model", PromptTokens: 10, CompletionTokens: 5}, Cost: ptr(0.25), Reported: true}, nil
 	}
 }
 
@@ -97,7 +114,7 @@ func call(pairs ...string) step {
 		for i := 0; i < len(pairs); i += 2 {
 			m.ToolCalls = append(m.ToolCalls, content.ToolCall{ID: "call_" + string(rune('0'+i/2)), Name: pairs[i], Arguments: pairs[i+1]})
 		}
-		return &llm.Response{Message: m, Usage: conversation.Usage{Model: "test/model", PromptTokens: 7}, Cost: ptr(0.5)}, nil
+		return &llm.Response{Message: m, Usage: conversation.Usage{Model: "test/model", PromptTokens: 7}, Cost: ptr(0.5), Reported: true}, nil
 	}
 }
 
@@ -151,6 +168,30 @@ type flakyStore struct {
 	refused  int
 	onUpdate func(ctx context.Context) // before a record is changed; nil = nothing
 	onDelete func()                    // after a record was removed
+	ledger   error                     // why nothing can be reserved; nil = it can
+}
+
+func (s *flakyStore) breakLedger(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger = err
+}
+
+func (s *flakyStore) Ledger() store.Ledger { return &flakyLedger{s.Store.Ledger(), s} }
+
+type flakyLedger struct {
+	store.Ledger
+	s *flakyStore
+}
+
+func (l *flakyLedger) Reserve(ctx context.Context, r store.Reservation) error {
+	l.s.mu.Lock()
+	err := l.s.ledger
+	l.s.mu.Unlock()
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "ledger", "The store cannot answer.")
+	}
+	return l.Ledger.Reserve(ctx, r)
 }
 
 func (s *flakyStore) refusals() int {
@@ -294,6 +335,14 @@ func (w *world) settings(change func(*account.Settings)) {
 	}
 }
 
+// guard does what whoever makes models must do: put the budget's guard around them.
+func guard(o engine.ModelOptions, m llm.Model) llm.Model {
+	if o.Guard != nil {
+		return o.Guard(m)
+	}
+	return m
+}
+
 // start begins a life of the server.
 func (w *world) start() {
 	w.Helper()
@@ -303,7 +352,7 @@ func (w *world) start() {
 	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: w.bench, Logger: log,
 		Busy: func(id string) bool { return e.Busy(id) }, OnChange: func(id string) { e.SandboxChanged(id) }})
 	opt := engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: must(tool.NewSet(shTool(), finishTool())),
-		Models:    func(account.LLM, engine.ModelOptions) (llm.Model, error) { return w.model, nil },
+		Models:    func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) { return guard(o, w.model), nil },
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: log}
 	if w.change != nil {

@@ -413,7 +413,7 @@ func (f *Fleet) ensure(ctx context.Context, e *entry, s *store.Sandbox, wake boo
 // reattach adopts the box of a record, or starts it again. e.mu is held.
 func (f *Fleet) reattach(ctx context.Context, e *entry, s *store.Sandbox) {
 	h, err := handle(s)
-	if err != nil || len(s.Handle) == 0 {
+	if err != nil { // none was stored
 		f.boot(e, s)
 		return
 	}

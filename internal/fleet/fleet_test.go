@@ -224,6 +224,44 @@ func TestRestartedServerAdoptsAndSweeps(t *testing.T) {
 	}
 }
 
+// A server that is killed while it makes a box leaves a record without a handle
+// and perhaps a box: the next one makes it anew, and it can be deleted.
+func TestWhatWasHalfMade(t *testing.T) {
+	w := newWorld(t, nil)
+	w.stop()
+	now := time.Now().UTC()
+	for _, id := range []string{"half", "unmade", "given-up"} {
+		s := &store.Sandbox{ID: id, Owner: owner, SpecID: "default", Backend: "bench", Status: store.SandboxStarting, CreatedAt: now, UpdatedAt: now}
+		if id == "given-up" {
+			s.Status = store.SandboxError
+		}
+		if err := w.store.Sandboxes().Save(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if id == "unmade" {
+			continue
+		}
+		if _, err := w.backend.Create(t.Context(), sandbox.Spec{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	for _, id := range []string{"half", "unmade"} {
+		w.wait(id, store.SandboxRunning)
+		if got := w.sh(id, "echo up"); got != "up\n" {
+			t.Errorf("%s: %q", id, got)
+		}
+	}
+	for _, id := range []string{"half", "unmade", "given-up"} {
+		if err := w.fleet.Delete(t.Context(), owner, id); err != nil {
+			t.Errorf("%s is not deleted: %v", id, err)
+		}
+	}
+	if left := w.boxes(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
 func TestDeathIsMendedUnlessItGoesOnAndOn(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.make()

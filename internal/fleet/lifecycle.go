@@ -140,20 +140,30 @@ func (f *Fleet) detach(e *entry) {
 	}
 }
 
+// destroy removes a record's box, if there is one. A box whose handle was never
+// stored, because the server ended while it was made, is found by its id.
 func (f *Fleet) destroy(ctx context.Context, s *store.Sandbox) error {
-	h, err := handle(s)
+	if len(s.Handle) > 0 {
+		h, err := handle(s)
+		if err != nil {
+			return err
+		}
+		return f.opt.Backend.Destroy(ctx, h)
+	}
+	all, err := f.opt.Backend.List(ctx)
 	if err != nil {
 		return err
 	}
-	return f.opt.Backend.Destroy(ctx, h)
+	for _, h := range all {
+		if h.ID == s.ID {
+			return f.opt.Backend.Destroy(ctx, h)
+		}
+	}
+	return nil
 }
 
-// handle returns a record's handle; one that was never stored is made from the id.
-func handle(s *store.Sandbox) (sandbox.Handle, error) {
-	h := sandbox.Handle{Backend: s.Backend, ID: s.ID}
-	if len(s.Handle) == 0 {
-		return h, nil
-	}
+// handle reads a record's handle.
+func handle(s *store.Sandbox) (h sandbox.Handle, err error) {
 	if err := json.Unmarshal(s.Handle, &h); err != nil {
 		return h, fault.Wrap(err, fault.Internal, "bad_handle", "The sandbox's handle is damaged.")
 	}

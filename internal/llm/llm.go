@@ -46,6 +46,7 @@ type Response struct {
 	// Cost in USD: the endpoint's own figure if it gave one, else from the price
 	// table; nil if neither is known.
 	Cost         *float64
+	Reported     bool   // Cost is the endpoint's own figure
 	FinishReason string // "stop", "tool_calls", "length", "content_filter", or the provider's
 	// Model is Info().Model of the model that answered, where several were asked;
 	// "" = the only one.

@@ -11,15 +11,16 @@ type Price struct {
 	CacheWrite float64 // tokens written to it
 	Output     float64 // reasoning tokens included
 	// Long are the prices of a call whose prompt is longer than LongFrom tokens,
-	// for the whole call; nil = there is no such step.
+	// for the whole call; nil = there is no such step. Long may have a step of its
+	// own, with a larger LongFrom.
 	Long     *Price
 	LongFrom int64
 }
 
 // at returns the prices of a call with so many prompt tokens.
 func (p *Price) at(prompt int64) *Price {
-	if p.Long != nil && prompt > p.LongFrom {
-		return p.Long
+	for p.Long != nil && prompt > p.LongFrom {
+		p = p.Long
 	}
 	return p
 }
@@ -38,8 +39,9 @@ func (p *Price) Cost(u conversation.Usage) float64 {
 // Worst returns the most that a call of at most so many tokens can cost, in USD.
 func (p *Price) Worst(prompt, output int64) float64 {
 	cost := p.worst(prompt, output)
-	if p.Long != nil && prompt > p.LongFrom {
-		cost = max(cost, p.Long.worst(prompt, output))
+	for p.Long != nil && prompt > p.LongFrom {
+		p = p.Long
+		cost = max(cost, p.worst(prompt, output))
 	}
 	return cost
 }
@@ -57,8 +59,9 @@ func (p *Price) Affordable(prompt int64, usd float64) int64 {
 		return -1
 	}
 	per := p.Output
-	if p.Long != nil && prompt > p.LongFrom {
-		per = max(per, p.Long.Output)
+	for p.Long != nil && prompt > p.LongFrom {
+		p = p.Long
+		per = max(per, p.Output)
 	}
 	if per <= 0 {
 		return 1 << 40

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"strconv"
 	"sync"
+	"unicode/utf8"
 
+	"parley/internal/fault"
 	"parley/internal/tool"
 )
 
@@ -67,6 +69,45 @@ func (c *Client) ListDir(ctx context.Context, path string, depth, limit int) ([]
 func (c *Client) Remove(ctx context.Context, path string) error {
 	query := url.Values{"path": {path}}
 	return c.discard(ctx, call{method: http.MethodDelete, path: "/files", query: query, repeatable: true})
+}
+
+// Search finds files inside the sandbox, in bounded time and memory. Invalid if the
+// pattern or the expression cannot be used, with a text that says why.
+func (c *Client) Search(ctx context.Context, req tool.SearchRequest) (tool.SearchResult, error) {
+	body, err := jsonBody(req)
+	if err != nil {
+		return tool.SearchResult{}, err
+	}
+	var wire wireSearch
+	if err := c.json(ctx, call{method: http.MethodPost, path: "/search", body: body, repeatable: true}, &wire); err != nil {
+		return tool.SearchResult{}, err
+	}
+	wire.Files = make([]tool.FileInfo, len(wire.Found))
+	for i := range wire.Found {
+		wire.Files[i] = wire.Found[i].info()
+	}
+	return wire.SearchResult, nil
+}
+
+// ChangeFiles changes at most MaxChanges files of MaxChangeBytes together. All new
+// contents are on the disk before the first file changes; what fails after that is
+// taken back. Only a daemon that is killed in the middle leaves a part done.
+func (c *Client) ChangeFiles(ctx context.Context, root string, changes []tool.FileChange) error {
+	total := 0
+	for _, change := range changes {
+		if !utf8.ValidString(change.Path) {
+			return fault.New(fault.Invalid, CodeBadPath, "The path %q is not valid UTF-8.", change.Path)
+		}
+		total += len(change.Data)
+	}
+	if total > MaxChangeBytes {
+		return bodyTooLarge(MaxChangeBytes)
+	}
+	body, err := jsonBody(changeRequest{Root: root, Changes: changes})
+	if err != nil {
+		return err
+	}
+	return c.discard(ctx, call{method: http.MethodPost, path: "/files/change", body: body})
 }
 
 // PutTar unpacks an uncompressed tar archive into dir, which is made if it is

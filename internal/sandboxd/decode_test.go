@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -190,4 +191,48 @@ func checkRing(t *rapid.T, r *ring, all []byte) {
 			t.Fatalf("contains %v, want %v", got, want)
 		}
 	}
+}
+
+func FuzzDecodeSearch(f *testing.F) {
+	f.Add([]byte(`{"root":"/","names":"**/*.go","text":"(a|b)+c{2}$","max":1,"timeout":1}`), []byte("ab\r\nacc\nb"))
+	f.Add([]byte(`{"root":"/x","text":"^$"}`), []byte("\n\n"))
+	f.Add([]byte(`{"root":"/x","text":"[^a]\\s\\z"}`), []byte("b \xff"))
+	f.Fuzz(func(t *testing.T, body, text []byte) {
+		s, err := newFinder(body)
+		wantRefusal(t, err)
+		if err != nil || s.text == nil || bytes.IndexByte(text, 0) >= 0 || len(text) == 0 {
+			return
+		}
+		found, err := s.text.inText(t.Context(), bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := matchesALine(s.text.re, text); found != want {
+			t.Fatalf("%s in %q: %v, line by line %v", body, text, found, want)
+		}
+	})
+}
+
+// matchesALine is the slow way.
+func matchesALine(re *regexp.Regexp, text []byte) bool {
+	for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		if re.Match(bytes.TrimSuffix(line, []byte("\r"))) {
+			return true
+		}
+	}
+	return false
+}
+
+func FuzzDecodeChange(f *testing.F) {
+	f.Add([]byte(`{"root":"/a","changes":[{"path":"/a/b","data":"eA==","mode":511,"before":"AA=="},{"path":"/a/../c","remove":true}]}`))
+	f.Add([]byte(`{"root":"a","changes":[{"path":"b"}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, err := decodeChange(body)
+		wantRefusal(t, err)
+		for _, c := range req.Changes {
+			if err == nil && (!filepath.IsAbs(c.Path) || c.Mode&^fs.ModePerm != 0) {
+				t.Fatalf("%+v", req)
+			}
+		}
+	})
 }

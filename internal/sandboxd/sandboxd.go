@@ -46,6 +46,8 @@ const (
 	CodeOffsetAhead      = "offset_ahead"        // Conflict: no such output yet; a newer terminal has this id
 	CodePortClosed       = "port_closed"         // Unavailable: nothing listens there
 	CodeUnsafeArchive    = "unsafe_archive_path" // Invalid: an entry would leave the directory
+	CodeOutside          = "outside_root"        // Forbidden: a path of ChangeFiles leaves the root, maybe through links
+	CodeChanged          = "file_changed"        // Conflict: a file does not hold what ChangeFiles was told
 	CodeStopping         = "sandbox_stopping"    // Unavailable
 )
 
@@ -55,6 +57,8 @@ const (
 	MaxInputBytes  = 1 << 20   // of WriteTerminal
 	MaxStdinBytes  = 16 << 20  // of Exec
 	MaxOutputBytes = 16 << 20  // of Exec, per stream; more is cut to this
+	MaxChangeBytes = 16 << 20  // of ChangeFiles, all together
+	MaxChanges     = 1000      // of ChangeFiles
 	MaxTarBytes    = 16 << 30  // of PutTar and GetTar
 	MaxTarEntries  = 1_000_000 // of PutTar
 

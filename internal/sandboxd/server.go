@@ -165,6 +165,8 @@ func (d *daemon) routes() http.Handler {
 		"GET /files/content":          d.readFile,
 		"PUT /files/content":          d.writeFile,
 		"DELETE /files":               d.removeFile,
+		"POST /files/change":          d.changeFiles,
+		"POST /search":                d.search,
 		"GET /tar":                    d.getTar,
 		"PUT /tar":                    d.putTar,
 		"GET /ports/{port}":           d.dialPort,

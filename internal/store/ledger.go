@@ -18,7 +18,8 @@ const (
 )
 
 // Ceilings are what the calls of a conversation may cost together. nil is none.
-// Amounts hold where the price is known, tokens where it is not.
+// A call with a known price must fit under the amounts. One without must fit
+// under the tokens, and does not start where an amount is used up.
 type Ceilings struct {
 	Tree       *conversation.Money // the conversation's root with all sub-conversations below it
 	Own        *conversation.Money // this conversation with those below it
@@ -31,19 +32,23 @@ type Ceilings struct {
 type Reservation struct {
 	ID           string
 	Conversation conversation.ID // "" = none: only the day's ceiling applies
-	Parent       conversation.ID // of the conversation; "" = it is a root
 	Owner        string
 	Use          string
 	Model        string
 	Amount       conversation.Money // worst case; 0 where the price is unknown
 	Tokens       int64              // worst case where the price is unknown, else 0
-	Ceilings     Ceilings
-	Holder       string    // the server that makes the call
-	Now          time.Time // its UTC date is the day it counts for
+	// Ceilings hold for this reservation. Own is remembered too, nil as well: the
+	// reservations of sub-conversations must fit under it until this conversation
+	// gives another.
+	Ceilings Ceilings
+	Holder   string    // the server that makes the call
+	Now      time.Time // its UTC date is the day it counts for
 }
 
 // Settlement replaces a reservation by what the call cost. Settling one that is
-// settled, or unknown, changes nothing: it is safe to repeat.
+// settled, or unknown, changes nothing: it is safe to repeat. One that is zero
+// but for the reservation says that there was no call: it is not counted.
+// Negative numbers, which providers do report, count as 0.
 type Settlement struct {
 	Reservation string
 	Cost        conversation.Money // known, or estimated where Uncertain is set
@@ -87,7 +92,7 @@ func (e *BudgetError) Left() int64 { return e.Limit - e.Spent - e.Uncertain - e.
 
 // Spending sums calls.
 type Spending struct {
-	Calls            int64
+	Calls            int64 // settled
 	Cost             conversation.Money
 	Uncertain        conversation.Money
 	PromptTokens     int64
@@ -110,8 +115,11 @@ type SpendingRow struct {
 // what its owner spent by day.
 type Ledger interface {
 	// Reserve holds the worst case of a call, in one transaction over the
-	// conversation, all above it, and the day; *BudgetError if it does not fit under
-	// one of the ceilings. A ceiling that is reached exactly is not passed.
+	// conversation, all above it (as the records say), and the day; *BudgetError if
+	// it does not fit under one of the ceilings: the one with the least room apart
+	// from what is held. A ceiling that is reached exactly is not passed, and what
+	// is free always fits. NotFound for a conversation that is not there: it may
+	// not spend any more. Conflict (CodeExists) for an id that is reserved.
 	Reserve(ctx context.Context, r Reservation) error
 	// Settle replaces reservations by their outcome. Events.Append does the same in
 	// the transaction of the events (Append.Settle).
@@ -120,7 +128,8 @@ type Ledger interface {
 	// the whole amount becomes uncertain. It returns how many there were.
 	Orphans(ctx context.Context, deadHolders []string) (int, error)
 	// Conversation returns the spending by use of a conversation alone, and the sum
-	// with all below it. Zero for one that never called a model.
+	// with all below it, also those that were deleted. Zero for one that never
+	// called a model.
 	Conversation(ctx context.Context, id conversation.ID) (own map[string]Spending, tree Spending, err error)
 	// Days returns an owner's spending from one day to another, both inclusive,
 	// ordered by day, use and model.

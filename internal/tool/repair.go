@@ -10,6 +10,7 @@ import (
 const (
 	NameTerminal   = "terminal"
 	NameFileEditor = "file_editor"
+	namePlanEditor = "planning_file_editor" // has the same arguments
 )
 
 // editorCommands are the commands of the file editor: models call them as tools.
@@ -96,7 +97,7 @@ func setDefault(m map[string]any, key string, value any) {
 // inferCommand adds a missing command to a call of the file editor: the members
 // say which one was meant.
 func inferCommand(name string, args json.RawMessage) json.RawMessage {
-	if name != NameFileEditor {
+	if name != NameFileEditor && name != namePlanEditor {
 		return args
 	}
 	members, err := decodeArguments(args)

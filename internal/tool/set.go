@@ -40,6 +40,24 @@ func (s *Set) Names() []string {
 	return names
 }
 
+// Pick returns the tools with these names, in the order of s, with those that every
+// agent has (Spec.NoConfirm). unknown are the names that no tool has.
+func (s *Set) Pick(names []string) (picked *Set, unknown []string) {
+	picked = &Set{byName: map[string]Tool{}}
+	for _, name := range names {
+		if _, ok := s.byName[name]; !ok && !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	for _, t := range s.order {
+		if spec := t.Spec(); spec.NoConfirm || slices.Contains(names, spec.Name) {
+			picked.order = append(picked.order, t)
+			picked.byName[spec.Name] = t
+		}
+	}
+	return picked, unknown
+}
+
 // Lookup finds a tool by its exact name.
 func (s *Set) Lookup(name string) (Tool, bool) {
 	t, ok := s.byName[name]

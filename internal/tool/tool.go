@@ -178,6 +178,12 @@ type Files interface {
 	// direct ones) and max entries.
 	ListDir(ctx context.Context, path string, depth, max int) ([]FileInfo, error)
 	Remove(ctx context.Context, path string) error // a file; not an error if it is gone
+	// Search finds files below a directory, by name and by text.
+	Search(ctx context.Context, req SearchRequest) (SearchResult, error)
+	// ChangeFiles changes several files inside root as one: all or none. Conflict
+	// (CodeExists, CodeChanged) if a file is not what the change says it was,
+	// Forbidden (CodeOutside) if a path leaves root, also through links.
+	ChangeFiles(ctx context.Context, root string, changes []FileChange) error
 }
 
 // WriteOptions say how to write a file.

@@ -26,6 +26,8 @@ const window = 4
 type Masker struct {
 	seen   [1 << 10]uint64      // filter: bit set of window hashes
 	probes map[uint32][]probe   // by the window's bytes
+	starts map[string]struct{}  // the first bytes of patterns, fewer than a window
+	most   int                  // bytes of the longest pattern
 	known  map[pattern]struct{} // already added; nil when complete
 }
 
@@ -46,7 +48,7 @@ type probe struct {
 // NewMasker makes a masker for values. Empty and very short ones (below 4
 // bytes, line breaks not counted) are ignored.
 func NewMasker(values ...string) *Masker {
-	m := &Masker{probes: map[uint32][]probe{}, known: map[pattern]struct{}{}}
+	m := &Masker{probes: map[uint32][]probe{}, starts: map[string]struct{}{}, known: map[pattern]struct{}{}}
 	for _, v := range values {
 		if len(unbroken(v)) < minValue {
 			continue
@@ -68,6 +70,10 @@ func (m *Masker) add(p pattern) {
 		return
 	}
 	m.known[p] = struct{}{}
+	m.most = max(m.most, len(p.text))
+	for n := 1; n < window; n++ {
+		m.starts[p.text[:n]] = struct{}{}
+	}
 	offsets := []int{0}
 	if len(p.text) >= 2*window {
 		offsets = append(offsets, window)
@@ -92,7 +98,10 @@ func (m *Masker) Mask(text string) string {
 	return replace(text, merge(spans))
 }
 
-type span struct{ from, to int }
+type span struct {
+	from, to int
+	open     bool // it ends where the text does, and what follows may belong to it
+}
 
 // find returns all occurrences, overlapping ones included.
 func (m *Masker) find(text string) []span {
@@ -133,7 +142,7 @@ func (p probe) match(text string, at int) (span, bool) {
 		}
 		to++
 	}
-	return p.pattern.widen(text, span{from, to}), true
+	return p.pattern.widen(text, span{from: from, to: to}), true
 }
 
 // widen takes in the neighbours that hold bits of the value, and padding.
@@ -151,6 +160,7 @@ func (p *pattern) widen(text string, s span) span {
 			s.to++
 		}
 	}
+	s.open = p.after > 0 && skip(text, s.to) == len(text)
 	return s
 }
 

@@ -42,7 +42,7 @@ func run(out, binary, sandbox string, rounds int) error {
 		return err
 	}
 	for _, measure := range []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
-		b.commitToSocket, b.lastPage, b.idleConversations} {
+		b.commitToSocket, b.lastPage, b.idleConversations, b.adapters} {
 		if err := measure(); err != nil {
 			return err
 		}
@@ -71,6 +71,7 @@ What is measured:
 - **agent step**: from the last byte of a model answer that calls ` + "`terminal`" + ` with ` + "`true`" + ` until the next model request arrives: interpret, store, run, store, ask again.
 - **event to WebSocket**: from the event's own timestamp, taken before it is stored, until a client on loopback has read the frame; includes the commit.
 - **idle conversations**: growth of the server's resident memory after 1,000 conversations were started in one sandbox, each answered once by the scripted model, and left alone until they were unloaded. The sandboxes' own memory is not in it.
+- **a streamed chunk, a call**: what an adapter does by itself for one piece of a streamed answer (reading, decoding, handing on), and for a whole call with a history of 200 messages (encoding, HTTP on loopback, decoding), against a server in the same process; five runs, median and largest. The guard's row is a call of a model that answers at once, with its reservation and settlement in a real SQLite database.
 - **last page**: ` + "`events/search?sort_order=TIMESTAMP_DESC&limit=100`" + ` over HTTP.
 `)
 	return t.String()

@@ -65,44 +65,12 @@ func texts(events []parleytest.Event) string {
 	return b.String()
 }
 
-// checkLog verifies what must hold for every log: each call answered exactly
-// once, ids unique, timestamps increasing.
-func checkLog(t *testing.T, events []parleytest.Event) {
-	t.Helper()
-	answers, ids, last := map[string]int{}, map[string]bool{}, ""
-	for _, e := range events {
-		if ids[e.ID()] {
-			t.Errorf("event %s is there twice", e.ID())
-		}
-		ids[e.ID()] = true
-		if ts, _ := e["timestamp"].(string); ts <= last {
-			t.Errorf("timestamp %s after %s", ts, last)
-		} else {
-			last = ts
-		}
-		call, _ := e["tool_call_id"].(string)
-		switch e.Kind() {
-		case "ActionEvent":
-			if _, ok := answers[call]; !ok {
-				answers[call] = 0
-			}
-		case "ObservationEvent", "AgentErrorEvent", "UserRejectObservation":
-			answers[call]++
-		}
-	}
-	for call, n := range answers {
-		if n != 1 {
-			t.Errorf("call %s has %d answers", call, n)
-		}
-	}
-}
-
 func TestDemoDrivesRealToolsInARealSandbox(t *testing.T) {
 	s := demo(t)
 	id := s.Conversation("write hello.txt: hi there\nrun: cat hello.txt; id -u; pwd; hostname")
 	s.WaitStatus(id, "finished")
 	events := s.Events(id)
-	checkLog(t, events)
+	parleytest.CheckLog(t, events)
 	log := texts(events)
 	for _, want := range []string{"hi there", "/workspace/project", "TerminalObservation", "FileEditorObservation"} {
 		if !strings.Contains(log, want) {
@@ -131,7 +99,7 @@ func TestConversationWithAModelOverTheRealWire(t *testing.T) {
 	id := s.Conversation("count")
 	s.WaitStatus(id, "finished")
 	events := s.Events(id)
-	checkLog(t, events)
+	parleytest.CheckLog(t, events)
 	log := texts(events)
 	for _, want := range []string{"41", "42", "all done", `"prev_exist":false`} {
 		if !strings.Contains(log, want) {
@@ -162,7 +130,7 @@ func TestParallelCallsAreAnsweredInOrder(t *testing.T) {
 	})
 	id := s.Conversation("go")
 	s.WaitStatus(id, "finished")
-	checkLog(t, s.Events(id))
+	parleytest.CheckLog(t, s.Events(id))
 	n := 0
 	for _, e := range s.Events(id) {
 		if e.Kind() == "ObservationEvent" {
@@ -228,7 +196,7 @@ func TestKillNineLosesNothing(t *testing.T) {
 	s.Again()
 	s.WaitStatus(id, "finished")
 	events := s.Events(id)
-	checkLog(t, events)
+	parleytest.CheckLog(t, events)
 	if !strings.Contains(texts(events), "outcome is unknown") {
 		t.Errorf("the interrupted call is not explained: %s", texts(events))
 	}
@@ -241,7 +209,7 @@ func TestKillNineLosesNothing(t *testing.T) {
 			t.Errorf("%q is there %d times", text, strings.Count(log, text))
 		}
 	}
-	checkLog(t, s.Events(other))
+	parleytest.CheckLog(t, s.Events(other))
 	s.Send(id, "run: kill -0 `cat pid` && echo still-alive")
 	s.WaitEvent(id, "the background process", func(e parleytest.Event) bool {
 		return e.Kind() == "ObservationEvent" && strings.Contains(e.Text(), "still-alive") && !strings.Contains(e.Text(), "No such process")
@@ -278,7 +246,7 @@ func TestInterruptACommandWithinASecond(t *testing.T) {
 		t.Fatalf("interrupt: %d", code)
 	}
 	s.WaitStatus(id, "paused")
-	checkLog(t, s.Events(id))
+	parleytest.CheckLog(t, s.Events(id))
 	s.Send(id, "run: echo usable")
 	s.WaitStatus(id, "finished")
 	if !strings.Contains(texts(s.Events(id)), "usable") {

@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 	s.WaitEvent(id, "the answer", func(e parleytest.Event) bool {
 		return e["source"] == "agent" && strings.Contains(e.Text(), "after")
 	})
-	checkLog(t, s.Events(id))
+	parleytest.CheckLog(t, s.Events(id))
 }
 
 // fill writes until the file system is full.

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
+	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/stream"
 )
@@ -40,6 +42,9 @@ type Engine interface {
 	Views(ctx context.Context, owner string, ids []conversation.ID) ([]*engine.View, error)
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	Count(ctx context.Context, q store.ConversationQuery) (int, error)
+	SwitchProfile(ctx context.Context, owner string, id conversation.ID, name string) error
+	SwitchLLM(ctx context.Context, owner string, id conversation.ID, l account.LLM) error
+	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -53,6 +58,7 @@ type Sandboxes interface {
 type Config struct {
 	Engine    Engine
 	Sandboxes Sandboxes
+	Settings  Settings
 	Auth      *httpkit.Authenticator
 	Streams   *httpkit.Streams
 	Log       *slog.Logger
@@ -60,9 +66,10 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// ServerInfo is the body of /server_info.
 	ServerInfo func() any
-	MaxBody    int64         // bytes, 0 = httpkit.DefaultMaxBody
-	AuthWait   time.Duration // for a socket's first frame, 0 = 10 s
-	Ping       time.Duration // of idle sockets, 0 = 20 s
+	Models     func() []llm.Offer // that users can choose, sorted by id; nil = none
+	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
+	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
+	Ping       time.Duration      // of idle sockets, 0 = 20 s
 }
 
 // Server serves the protocol.
@@ -114,6 +121,18 @@ func (s *Server) handlers() httpkit.Handlers {
 		"count_events":            s.countEvents,
 		"respond_to_confirmation": s.confirm,
 		"get_event":               s.getEvent,
+		"list_llm_providers":      s.llmProviders,
+		"list_llm_models":         s.llmModels,
+		"list_verified_models":    s.llmVerified,
+		"switch_profile":          s.switchProfile,
+		"switch_llm":              s.switchLLM,
+		"list_profiles":           s.listProfiles,
+		"get_profile":             s.getProfile,
+		"save_profile":            s.saveProfile,
+		"delete_profile":          s.deleteProfile,
+		"rename_profile":          s.renameProfile,
+		"activate_profile":        s.activateProfile,
+		"validate_profile":        s.validateProfile,
 	}
 }
 

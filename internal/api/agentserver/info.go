@@ -62,18 +62,6 @@ type policyInfo struct {
 	ConfirmUnknown *bool  `json:"confirm_unknown,omitempty"`
 }
 
-type statsInfo struct {
-	UsageToMetrics map[string]fullMetrics `json:"usage_to_metrics"`
-}
-
-// fullMetrics are metrics with the lists that snapshots leave out.
-type fullMetrics struct {
-	conversation.Metrics
-	Costs            []json.RawMessage `json:"costs"`
-	ResponseLatency  []json.RawMessage `json:"response_latencies"`
-	TokenUsageDetail []json.RawMessage `json:"token_usages"`
-}
-
 type secretRegistry struct {
 	SecretSources map[string]secretSource `json:"secret_sources"`
 }
@@ -124,7 +112,7 @@ func Info(v *engine.View) *ConversationInfo {
 		ID: c.ID.Dashed(), Workspace: workspaceInfo{o.WorkingDir, "LocalWorkspace"}, MaxIterations: o.MaxIterations,
 		ExecutionStatus: string(c.Summary.Status), ConfirmationPolicy: policy(o), SecurityAnalyzer: analyzer(o),
 		ActivatedSkills: []string{}, InvokedSkills: []string{}, BlockedActions: map[string]string{},
-		BlockedMessages: map[string]string{}, Stats: stats(c), SecretRegistry: secretRegistry{secrets(o)},
+		BlockedMessages: map[string]string{}, Stats: stats(v), SecretRegistry: secretRegistry{secrets(o)},
 		AgentState: map[string]any{}, Title: orNull(c.Title), CreatedAt: httpkit.FormatTime(c.CreatedAt),
 		UpdatedAt: httpkit.FormatTime(c.UpdatedAt), SubConversationIDs: []string{}, Tags: c.Tags,
 		CurrentModelID: orNull(o.LLM.Model), AvailableModels: []string{}, Agent: agent(o), ClientTools: []json.RawMessage{},
@@ -154,14 +142,6 @@ func analyzer(o conversation.Options) *kindInfo {
 		return nil
 	}
 	return &kindInfo{"LLMSecurityAnalyzer"}
-}
-
-func stats(c *conversation.Conversation) statsInfo {
-	s := statsInfo{map[string]fullMetrics{}}
-	if c.Summary.Metrics.ModelName != "" {
-		s.UsageToMetrics["agent"] = fullMetrics{c.Summary.Metrics, []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}}
-	}
-	return s
 }
 
 func secrets(o conversation.Options) map[string]secretSource {

@@ -17,6 +17,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/llm"
 	"parley/internal/store"
 )
 
@@ -59,7 +60,7 @@ type Config struct {
 	Events      EventLog
 	Projections store.Projections
 	URLs        *httpkit.URLs
-	Models      []string // "provider/model", offered to clients
+	Models      func() []llm.Offer // that users can choose
 }
 
 type handlers struct {
@@ -68,13 +69,13 @@ type handlers struct {
 	settings Settings
 	ledger   *ledger
 	urls     *httpkit.URLs
-	models   []string
+	models   func() []llm.Offer
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: sortedUnique(cfg.Models)}
+		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models}
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,

@@ -7,13 +7,17 @@ import (
 	"parley/internal/api/httpkit"
 )
 
-func sortedUnique(names []string) []string {
-	out := slices.Sorted(slices.Values(names))
-	return append([]string{}, slices.Compact(out)...)
-}
-
+// optionModels lists ids as users configure them (legacy API: a sorted list
+// without doubles).
 func (h *handlers) optionModels(w http.ResponseWriter, _ *httpkit.Request) error {
-	return ok(w, h.models)
+	ids := []string{}
+	if h.models != nil {
+		for _, o := range h.models() {
+			ids = append(ids, o.ID())
+		}
+	}
+	slices.Sort(ids)
+	return ok(w, slices.Compact(ids))
 }
 
 // optionAgents offers the one agent there is, under the name that clients expect.

@@ -23,6 +23,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
+	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/store/sqlstore"
 	"parley/internal/vault"
@@ -82,7 +83,9 @@ func (r *rig) restart() { r.server = r.newServer() }
 func (r *rig) newServer() http.Handler {
 	r.Helper()
 	api, err := v0.New(v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
-		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Models: []string{"b/m", "a/m", "b/m"}})
+		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Models: func() []llm.Offer {
+			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
+		}})
 	check(r.TB, err)
 	if r.answers == nil {
 		doc, err := httpkit.Merge("Parley", "test", api.Part())

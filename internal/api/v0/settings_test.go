@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"parley/internal/account"
 )
 
 const loadedDefaults = `{"language":null,"agent":null,"max_iterations":null,"security_analyzer":null,"confirmation_mode":null,` +
@@ -171,5 +173,31 @@ func TestOptions(t *testing.T) {
 	r.decode("GET", "/api/options/config", "", &config)
 	if got := sortedKeys(config); !slices.Equal(got, []string{"APP_MODE", "FEATURE_FLAGS", "GITHUB_CLIENT_ID", "POSTHOG_CLIENT_KEY"}) {
 		t.Error(got)
+	}
+}
+
+// The legacy request is complete, but has no word for profiles: they stay, and
+// what one brought goes with the model.
+func TestSettingsKeepProfiles(t *testing.T) {
+	r := newRig(t)
+	tuned := 0.5
+	check(t, r.store.Accounts().UpdateSettings(t.Context(), "user-1", func(*account.Settings) (*account.Settings, error) {
+		s := account.DefaultSettings()
+		s.Profiles = map[string]account.LLM{"p": {Model: "p/m", APIKey: account.NewSecret("hush"), Temperature: &tuned}}
+		s.TitleProfile = "p"
+		return s, s.ActivateProfile("p")
+	}))
+	stored := func() *account.Settings {
+		s, err := r.store.Accounts().Settings(t.Context(), "user-1")
+		check(t, err)
+		return s
+	}
+	r.want("POST", "/api/settings", `{"language":"de","max_budget_per_task":2}`, 200, `{"message":"Settings stored"}`)
+	if s := stored(); s.ActiveProfile != "p" || s.TitleProfile != "p" || s.LLM().Temperature == nil || s.LLMAPIKey.Reveal() != "hush" {
+		t.Errorf("%+v", s)
+	}
+	r.want("POST", "/api/settings", `{"llm_model":"other/m"}`, 200, `{"message":"Settings stored"}`)
+	if s := stored(); s.ActiveProfile != "" || len(s.Profiles) != 1 || s.LLM().Temperature != nil || s.LLM().Model != "other/m" {
+		t.Errorf("%+v", s)
 	}
 }

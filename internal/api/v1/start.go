@@ -24,6 +24,7 @@ type startRequest struct {
 	SystemMessageSuffix   *string                     `json:"system_message_suffix"`
 	Processors            []processor                 `json:"processors"`
 	LLMModel              *string                     `json:"llm_model"`
+	LLMProfile            *string                     `json:"llm_profile,omitempty"`
 	AgentProfileID        *string                     `json:"agent_profile_id"`
 	SelectedRepository    *string                     `json:"selected_repository"`
 	SelectedBranch        *string                     `json:"selected_branch"`
@@ -94,7 +95,7 @@ func (s *startRequest) supported() error {
 func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 	req := engine.StartRequest{
 		Owner: owner, Origin: conversation.OriginV1, SandboxID: orEmpty(s.SandboxID), Title: orEmpty(s.Title),
-		InitialMessage: s.parts(), Instructions: orEmpty(s.SystemMessageSuffix), LLMModel: orEmpty(s.LLMModel),
+		InitialMessage: s.parts(), Instructions: orEmpty(s.SystemMessageSuffix), LLMModel: orEmpty(s.LLMModel), LLMProfile: orEmpty(s.LLMProfile),
 		Repository: orEmpty(s.SelectedRepository), Branch: orEmpty(s.SelectedBranch),
 		GitProvider: orEmpty(s.GitProvider), Trigger: orEmpty(s.Trigger), PRNumbers: s.PRNumber,
 		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
@@ -147,11 +148,15 @@ func (s startRequest) echo(req *engine.StartRequest, parent *engine.View) ([]byt
 	if parent != nil {
 		id := string(parent.ID)
 		s.ParentConversationID = &id
+		model := parent.Options.LLM.Model
+		if req.LLMProfile != "" {
+			model = "" // the profile's
+		}
 		for _, m := range []struct {
 			to   **string
 			from string
 		}{{&s.SandboxID, parent.SandboxID}, {&s.SelectedRepository, parent.Repository}, {&s.SelectedBranch, parent.Branch},
-			{&s.GitProvider, parent.GitProvider}, {&s.LLMModel, parent.Options.LLM.Model}} {
+			{&s.GitProvider, parent.GitProvider}, {&s.LLMModel, model}} {
 			if orEmpty(*m.to) == "" {
 				*m.to = orNull(m.from)
 			}

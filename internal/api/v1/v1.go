@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
 	"parley/internal/fleet"
+	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/stream"
 )
@@ -42,6 +44,10 @@ type Engine interface {
 	SearchTasks(ctx context.Context, q store.TaskQuery) (store.Page[*conversation.StartTask], error)
 	CountTasks(ctx context.Context, q store.TaskQuery) (int, error)
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
+	SwitchProfile(ctx context.Context, owner string, id conversation.ID, name string) error
+	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
+	Usage(ctx context.Context, owner, from, to string) ([]store.SpendingRow, error)
+	ConversationUsage(ctx context.Context, owner string, id conversation.ID) (engine.ConversationUsage, error)
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -57,17 +63,28 @@ type Fleet interface {
 	Specs() []fleet.Spec
 }
 
+// Settings keeps a user's settings, the LLM profiles among them.
+type Settings interface {
+	Settings(ctx context.Context, userID string) (*account.Settings, error)
+	UpdateSettings(ctx context.Context, userID string,
+		change func(old *account.Settings) (*account.Settings, error)) error
+}
+
 // Config makes the API.
 type Config struct {
-	Engine  Engine
-	Fleet   Fleet
-	URLs    *httpkit.URLs
-	Streams *httpkit.Streams
+	Engine   Engine
+	Fleet    Fleet
+	Settings Settings
+	URLs     *httpkit.URLs
+	Streams  *httpkit.Streams
 	// FullState renders the whole state of a conversation for live streams, in the
 	// agent-server protocol's form.
-	FullState func(*engine.View) any
-	Heartbeat time.Duration // of event streams, 0 = 10 s
-	MaxBody   int64         // bytes, 0 = httpkit.DefaultMaxBody
+	FullState   func(*engine.View) any
+	Models      func() []llm.Offer   // that users can choose, sorted by id; nil = none
+	Details     func() []llm.Details // the same with what is known of them
+	DailyBudget *conversation.Money  // the ceiling of one user's day; nil = none
+	Heartbeat   time.Duration        // of event streams, 0 = 10 s
+	MaxBody     int64                // bytes, 0 = httpkit.DefaultMaxBody
 }
 
 type handlers struct{ Config }
@@ -104,6 +121,20 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_events_legacy":             h.getEvents,
 			"search_events_legacy":          h.searchEvents,
 			"count_events_legacy":           h.countEvents,
+			"search_models":                 h.searchModels,
+			"search_providers":              h.searchProviders,
+			"search_model_details":          h.searchDetails,
+			"list_profiles":                 h.listProfiles,
+			"get_profile":                   h.getProfile,
+			"save_profile":                  h.saveProfile,
+			"delete_profile":                h.deleteProfile,
+			"activate_profile":              h.activateProfile,
+			"rename_profile":                h.renameProfile,
+			"test_profile":                  h.testProfile,
+			"test_llm":                      h.testLLM,
+			"switch_conversation_profile":   h.switchProfile,
+			"get_conversation_usage":        h.conversationUsage,
+			"get_usage":                     h.usage,
 		}})
 }
 

@@ -1,92 +1,45 @@
-// Package catalog knows the context windows and prices of a few well-known
-// models, from the table beside it, where each entry names its source. What is
-// not in the table is unknown, and stays so: there are no guesses by family.
+// Package catalog knows what models can do and what they cost: context windows,
+// output limits, images, tools, reasoning, prompt caches, prices, and when they
+// go away. The table ships in the binary (models.tsv, cut from a public one by
+// gen) and can be corrected and extended by a file.
+//
+// It admits what it does not know: what is not in the table is unknown and stays
+// so, and there are no guesses by family. It calls nobody.
 package catalog
 
 import (
 	_ "embed" // the table
-	"encoding/json"
-	"fmt"
-	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	"parley/internal/llm"
 )
 
-//go:embed models.json
-var table []byte
+//go:embed models.tsv
+var table string
 
-// Entry is what is known of a model.
-type Entry struct {
-	Model         string // the table's name, "provider/model"
-	ContextWindow int64  // tokens; 0 = unknown
-	Vision        bool
-	Price         *llm.Price // nil = unknown
-}
-
-type wireEntry struct {
-	Source        string `json:"source"`
-	ContextWindow int64  `json:"context_window"`
-	Vision        bool   `json:"vision"`
-	Price         *struct {
-		Input      float64  `json:"input"`
-		CacheRead  *float64 `json:"cache_read"`
-		CacheWrite *float64 `json:"cache_write"`
-		Output     float64  `json:"output"`
-	} `json:"usd_per_million"`
-}
-
-// Catalog is a table of models.
+// Catalog is a table of models. It does not change, so that it is safe for
+// concurrent use.
 type Catalog struct {
-	entries map[string]Entry
-	names   []string
+	rows []row // ordered by key
 }
 
-// Parse reads a table. An entry without a source of the table is an error.
-func Parse(data []byte) (*Catalog, error) {
-	var w struct {
-		Sources map[string]string    `json:"sources"`
-		Models  map[string]wireEntry `json:"models"`
-	}
-	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("model catalog: %w", err)
-	}
-	c := &Catalog{entries: map[string]Entry{}}
-	for name, m := range w.Models {
-		if w.Sources[m.Source] == "" {
-			return nil, fmt.Errorf("model catalog: %s has no source", name)
-		}
-		c.entries[name] = m.entry(name)
-		c.names = append(c.names, name)
-	}
-	slices.Sort(c.names)
-	return c, nil
+// row is an entry and what it is found by.
+type row struct {
+	key   string // the model's id in lower case
+	entry Entry
+	own   bool // of an override file
 }
 
-func (m wireEntry) entry(name string) Entry {
-	e := Entry{Model: name, ContextWindow: m.ContextWindow, Vision: m.Vision}
-	if m.Price == nil {
-		return e
-	}
-	const million = 1e6
-	p := &llm.Price{Input: m.Price.Input / million, Output: m.Price.Output / million}
-	p.CacheRead, p.CacheWrite = p.Input, p.Input // no discount unless the table has one
-	if m.Price.CacheRead != nil {
-		p.CacheRead = *m.Price.CacheRead / million
-	}
-	if m.Price.CacheWrite != nil {
-		p.CacheWrite = *m.Price.CacheWrite / million
-	}
-	e.Price = p
-	return e
-}
-
-// embedded parses the shipped table once.
+// embedded parses the shipped table at its first use: a server without models
+// never needs it.
 var embedded = sync.OnceValues(func() (*Catalog, error) { return Parse(table) })
 
-// Default returns the table that ships in the binary.
+// Default returns the table that ships in the binary. The first call takes
+// about a millisecond.
 func Default() *Catalog {
 	c, err := embedded()
 	if err != nil {
@@ -95,40 +48,71 @@ func Default() *Catalog {
 	return c
 }
 
-var snapshot = regexp.MustCompile(`-(\d{4}-\d{2}-\d{2}|\d{8})$`)
-
-// gateways forward to other providers: what follows them is the model.
-var gateways = []string{"litellm_proxy/", "openhands/", "openrouter/"}
-
-// Lookup finds a model by the id a user configures. A gateway in front of it
-// and the date of a snapshot behind it do not matter; a bare name is found if
-// only one provider has it.
-func (c *Catalog) Lookup(id string) (Entry, bool) {
-	id = strings.ToLower(strings.TrimSpace(id))
-	for _, g := range gateways {
-		id = strings.TrimPrefix(id, g)
-	}
-	for _, name := range []string{id, snapshot.ReplaceAllString(id, "")} {
-		if e, ok := c.entries[name]; ok {
-			return e, true
-		}
-		if found := c.Suggest(name); len(found) == 1 && !strings.Contains(name, "/") {
-			return c.entries[found[0]], true
+// build orders rows and keeps the last one of each key.
+func build(rows []row) *Catalog {
+	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	kept := rows[:0]
+	for i, r := range rows {
+		if i+1 == len(rows) || rows[i+1].key != r.key {
+			kept = append(kept, r)
 		}
 	}
-	return Entry{}, false
+	return &Catalog{rows: kept}
 }
 
-// Suggest returns the full ids of the models with a bare name, sorted.
-func (c *Catalog) Suggest(bare string) []string {
-	var found []string
-	for _, name := range c.names {
-		if _, model, _ := strings.Cut(name, "/"); model == strings.ToLower(bare) {
-			found = append(found, name)
-		}
+// exact finds a key.
+func (c *Catalog) exact(key string) (row, bool) {
+	i := sort.Search(len(c.rows), func(i int) bool { return c.rows[i].key >= key })
+	if i == len(c.rows) || c.rows[i].key != key {
+		return row{}, false
 	}
-	return found
+	return c.rows[i], true
 }
 
 // Names lists all models of the table, sorted.
-func (c *Catalog) Names() []string { return slices.Clone(c.names) }
+func (c *Catalog) Names() []string {
+	names := make([]string, len(c.rows))
+	for i, r := range c.rows {
+		names[i] = r.entry.Model
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Entries returns all entries, ordered by id in lower case.
+func (c *Catalog) Entries() []Entry {
+	entries := make([]Entry, len(c.rows))
+	for i, r := range c.rows {
+		entries[i] = r.entry
+	}
+	return entries
+}
+
+// own are the providers whose own API has an adapter that passes the conformance
+// suite.
+var own = []string{"anthropic", "azure", "bedrock", "gemini", "openai"}
+
+// Offers lists what users can choose, sorted by id: models that are still there
+// at now, under ids that an endpoint understands. Models of an override file are
+// offered in any case, if their id names a provider.
+func (c *Catalog) Offers(now time.Time) []llm.Offer {
+	day := now.UTC().Format(time.DateOnly)
+	var offers []llm.Offer
+	for _, r := range c.rows {
+		provider, name, slash := strings.Cut(r.entry.Model, "/")
+		if !slash || !r.own && (isPriceOnly(r.key) || r.entry.goneBy(day)) {
+			continue
+		}
+		offers = append(offers, llm.Offer{Provider: provider, Name: name,
+			Verified: slices.Contains(own, provider) && r.entry.wellKnown()})
+	}
+	slices.SortFunc(offers, func(a, b llm.Offer) int { return strings.Compare(a.ID(), b.ID()) })
+	return offers
+}
+
+// isPriceOnly reports whether an id is there for what a region's prices are: no
+// endpoint has a model of that name.
+func isPriceOnly(key string) bool {
+	rest, ok := strings.CutPrefix(key, "azure/")
+	return ok && strings.Contains(rest, "/")
+}

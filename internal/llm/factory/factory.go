@@ -1,15 +1,14 @@
 // Package factory makes a model from what a user configured. The rules:
 //
+//   - A model id is "provider/model". The provider decides which API is spoken,
+//     where, and what of the rest goes over the wire; a base URL replaces the
+//     provider's own address, not its API.
+//   - An id without a provider, or with one that nobody knows, is an error that
+//     says what may be meant. Nothing is guessed: a guess would send a key and a
+//     conversation to somebody.
+//   - What is not configured comes from the catalogue, and what that does not
+//     know stays unknown.
 //   - "demo/scripted" is the built-in demo model.
-//   - "provider/model" with a provider that speaks the OpenAI API goes to its
-//     well-known address, or to the base URL if there is one; the provider is
-//     not part of the name on the wire.
-//   - Providers with an API of their own (anthropic, gemini, bedrock, azure,
-//     vertex_ai) need a base URL of an OpenAI-compatible endpoint for now. The
-//     whole id is the name on the wire there, as gateways name their models,
-//     except at the provider's own OpenAI-compatible address.
-//   - Any other id, with or without a slash, is the name on the wire of the
-//     endpoint at the base URL; without one it is an error with suggestions.
 //
 // It calls nothing: a wrong key or an unreachable address shows at the first call.
 package factory
@@ -17,17 +16,18 @@ package factory
 import (
 	"context"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/internal/account"
 	"parley/internal/fault"
 	"parley/internal/llm"
+	"parley/internal/llm/bedrock"
 	"parley/internal/llm/catalog"
-	"parley/internal/llm/openai"
 	"parley/internal/llm/retry"
 	"parley/internal/llm/scripted"
+	"parley/internal/llm/texttools"
 )
 
 // Options are the settings that are the same for all models of a process.
@@ -35,17 +35,35 @@ type Options struct {
 	HTTPClient   *http.Client  // nil = http.DefaultTransport, which honours HTTP(S)_PROXY
 	Timeout      time.Duration // until an answer begins, and between its parts; 0 = 300 s
 	ExtraHeaders map[string]string
-	DemoPace     time.Duration // between the words of the demo model
-	Retry        Retry         // zero fields take the defaults; MaxAttempts 1 = no retries
+	DemoPace     time.Duration    // between the words of the demo model
+	Retry        Retry            // zero fields take the defaults; MaxAttempts 1 = no retries
+	Catalog      *catalog.Catalog // nil = catalog.Default()
+	AWS          AWS
 	// OnRetry is told of each retry before its wait, on the goroutine of Do.
 	OnRetry func(context.Context, llm.Retry)
+}
+
+// AWS is what the server itself has for Amazon Bedrock. It is used for models
+// without keys of their own, and never sent to an address outside AWS.
+type AWS struct {
+	NoEnvironment bool           // the AWS SDK does not look for credentials by itself
+	BearerToken   account.Secret // a Bedrock API key
+	Chain         *bedrock.Chain // credentials that the models share; nil = each looks for its own
 }
 
 // Retry says how often and how patiently calls are repeated.
 type Retry = retry.Policy
 
-// New makes the model, with retries around it. Errors are fault.Invalid or
-// fault.Unsupported with a public text that says what to change.
+func (o Options) catalog() *catalog.Catalog {
+	if o.Catalog != nil {
+		return o.Catalog
+	}
+	return catalog.Default()
+}
+
+// New makes the model, with retries around it unless opt.Retry.MaxAttempts is 1.
+// Errors are fault.Invalid or fault.Unsupported with a public text that says
+// what to change.
 func New(cfg account.LLM, opt Options) (llm.Model, error) {
 	m, err := resolve(cfg, opt)
 	if err != nil {
@@ -57,9 +75,20 @@ func New(cfg account.LLM, opt Options) (llm.Model, error) {
 	return retry.New(m, opt.Retry, opt.OnRetry), nil
 }
 
+// choice is a user's choice of a model, taken apart.
+type choice struct {
+	cfg      account.LLM
+	opt      Options
+	provider provider
+	id       string // as the user wrote it
+	name     string // behind the provider
+	base     string // the configured base URL, "" = none
+	entry    catalog.Entry
+}
+
 // resolve finds the model of an id.
 func resolve(cfg account.LLM, opt Options) (llm.Model, error) {
-	id, base := strings.TrimSpace(cfg.Model), strings.TrimSpace(cfg.BaseURL)
+	id := strings.TrimSpace(cfg.Model)
 	switch {
 	case id == "":
 		return nil, fault.New(fault.Invalid, "llm_model_missing", "No LLM model is set.").
@@ -70,115 +99,91 @@ func resolve(cfg account.LLM, opt Options) (llm.Model, error) {
 	prefix, name, slash := strings.Cut(id, "/")
 	p, known := providerOf(prefix)
 	if !slash || !known {
-		return compatible(id, base, cfg, opt)
+		return nil, unknown(id, cfg.BaseURL, opt.catalog())
 	}
-	if strings.TrimSpace(name) == "" {
+	c := choice{cfg: cfg, opt: opt, provider: p, id: id, name: strings.TrimSpace(name), base: strings.TrimSpace(cfg.BaseURL)}
+	if c.name == "" {
 		return nil, fault.New(fault.Invalid, "llm_model_missing", "The model id %q names a provider but no model.", id).
 			WithHint("A model id is \"provider/model\", for example \"openai/gpt-4o\".")
 	}
-	if p.native {
-		return native(p, name, base, cfg, opt)
-	}
-	return remote(p, name, base, cfg, opt)
-}
-
-// compatible makes a model with an id that only the endpoint understands.
-func compatible(id, base string, cfg account.LLM, opt Options) (llm.Model, error) {
-	if base == "" {
-		return nil, withoutProvider(id)
-	}
-	return build(openai.Config{Model: id, BaseURL: base}, id, cfg, opt)
-}
-
-// withoutProvider explains an id that says not where the model is.
-func withoutProvider(id string) error {
-	var prefixes []string
-	for _, p := range providers() {
-		if p.base != "" {
-			prefixes = append(prefixes, p.name+"/")
-		}
-	}
-	e := fault.New(fault.Invalid, "llm_model_without_provider", "The model id %q does not name a provider that Parley knows.", id)
-	if found := catalog.Default().Suggest(id); len(found) > 0 {
-		return e.WithHint("Did you mean %s?", strings.Join(found, " or "))
-	}
-	return e.WithHint("Put one of %s in front of it, or set the base URL of an OpenAI-compatible endpoint that has the model.",
-		strings.Join(prefixes, ", "))
-}
-
-// native makes a model of a provider whose own API is not built yet.
-func native(p provider, name, base string, cfg account.LLM, opt Options) (llm.Model, error) {
-	if base == "" {
-		e := fault.New(fault.Unsupported, "llm_provider_unsupported",
-			"Parley does not speak the native API of %q yet.", p.name)
-		if p.ownBase != "" {
-			return nil, e.WithHint("Set the base URL %s (the provider's OpenAI-compatible API), or that of a gateway such as LiteLLM, or use openrouter/%s.",
-				p.ownBase, p.name+"/"+name)
-		}
-		return nil, e.WithHint("Set the base URL of an OpenAI-compatible endpoint that has the model, such as a LiteLLM proxy.")
-	}
-	wire := p.name + "/" + name
-	if u, err := url.Parse(base); err == nil && p.ownHost != "" && strings.EqualFold(u.Hostname(), p.ownHost) {
-		wire = name
-	}
-	return build(openai.Config{Model: wire, BaseURL: base, Dialect: dialect(p, name, base)}, p.name+"/"+name, cfg, opt)
-}
-
-// remote makes a model of a provider that speaks the OpenAI API.
-func remote(p provider, name, base string, cfg account.LLM, opt Options) (llm.Model, error) {
-	id := p.name + "/" + name
-	switch {
-	case base == "" && p.base == "":
-		return nil, fault.New(fault.Invalid, "llm_base_url_missing", "The model %q needs a base URL.", id).
-			WithHint("Set the address of your endpoint, for example http://127.0.0.1:4000/v1.")
-	case base == "" && p.needsKey && !cfg.APIKey.IsSet():
-		return nil, fault.New(fault.Invalid, "llm_api_key_missing", "The model %q needs an API key.", id).
-			WithHint("Set the LLM API key in the settings.")
-	}
-	c := openai.Config{Model: name, BaseURL: base, Dialect: dialect(p, name, base)}
-	if base == "" {
-		c.BaseURL = p.base
-	} else if p.addV1 {
-		c.BaseURL = withV1(base)
-	}
-	return build(c, id, cfg, opt)
-}
-
-// withV1 completes the bare address of a local server.
-func withV1(base string) string {
-	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" {
-		return strings.TrimRight(base, "/") + "/v1"
-	}
-	return base
-}
-
-// dialect collects what is known of an endpoint and a model.
-func dialect(p provider, name, base string) openai.Dialect {
-	name = strings.ToLower(name)
-	d := openai.Dialect{
-		PromptCacheKey: p.name == "openai" && base == "",
-		CacheMarkers:   p.gateway && strings.Contains(name, "claude"),
-	}
-	if p.name == "litellm_proxy" || p.name == "openhands" {
-		d.SessionHeader = "X-Litellm-Session-Id"
-	}
-	// Models that want their reasoning back (agent protocol 4.12).
-	for _, family := range []string{"kimi-k2", "kimi-k3", "deepseek-reasoner", "deepseek-v4", "minimax-m2"} {
-		d.ReplayReasoning = d.ReplayReasoning || strings.Contains(name, family)
-	}
-	return d
-}
-
-// build adds what is the same for all.
-func build(c openai.Config, id string, cfg account.LLM, opt Options) (llm.Model, error) {
-	c.DisplayModel, c.APIKey = id, cfg.APIKey
-	c.HTTPClient, c.Timeout, c.ExtraHeaders = opt.HTTPClient, opt.Timeout, opt.ExtraHeaders
-	if e, ok := catalog.Default().Lookup(id); ok {
-		c.ContextWindow, c.Price, c.NoVision = e.ContextWindow, e.Price, !e.Vision
-	}
-	m, err := openai.New(c)
+	c.entry = c.lookup()
+	m, err := c.adapter()
 	if err != nil {
 		return nil, err
 	}
-	return m, nil
+	return c.withTools(m), nil
+}
+
+// lookup finds what the catalogue knows; where the id is an alias, by the name
+// of what is behind it.
+func (c *choice) lookup() catalog.Entry {
+	for _, id := range []string{strings.TrimSpace(c.cfg.CanonicalName), c.provider.name + "/" + c.name} {
+		if id == "" {
+			continue
+		}
+		if e, ok := c.opt.catalog().Lookup(id); ok {
+			return e
+		}
+	}
+	return catalog.Entry{}
+}
+
+// adapter makes the model of the provider's API.
+func (c *choice) adapter() (llm.Model, error) {
+	switch c.provider.api {
+	case apiAnthropic:
+		return c.anthropic()
+	case apiGemini:
+		return c.gemini()
+	case apiVertex:
+		return c.vertex()
+	case apiBedrock:
+		return c.bedrock()
+	case apiAzure:
+		return c.azure()
+	case apiAzureAI:
+		return c.azureAI()
+	}
+	return c.openai()
+}
+
+// textTools reports whether tools go through the text protocol from the start.
+func (c *choice) textTools() bool {
+	if native := c.cfg.NativeToolCalling; native != nil {
+		return !*native
+	}
+	return c.entry.Tools == catalog.No
+}
+
+// withTools gives a model tools: in text where it has none of its own, and where
+// its endpoint turns out to refuse them.
+func (c *choice) withTools(m llm.Model) llm.Model {
+	if c.textTools() {
+		return texttools.New(m)
+	}
+	return texttools.Learn(m)
+}
+
+// keyless reports whether nothing authorizes a call: no key, and no header that
+// may hold one.
+func (c *choice) keyless() bool {
+	if c.cfg.APIKey.IsSet() {
+		return false
+	}
+	for name := range c.cfg.ExtraHeaders {
+		if slices.Contains([]string{"authorization", "api-key", "x-api-key", "x-goog-api-key"}, strings.ToLower(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *choice) needsKey() error {
+	return fault.New(fault.Invalid, "llm_api_key_missing", "The model %q needs an API key.", c.id).
+		WithHint("Set the LLM API key in the settings.")
+}
+
+func (c *choice) needsBase(example string) error {
+	return fault.New(fault.Invalid, "llm_base_url_missing", "The model %q needs a base URL.", c.id).
+		WithHint("Set the address of your endpoint, for example %s.", example)
 }

@@ -18,29 +18,57 @@ type rule struct {
 
 func rules() []rule {
 	return []rule{
+		// AWS names its errors; inside a stream the name is all there is.
+		{llm.ClassRateLimit, " 0 400 429 ", []string{"throttlingexception", "toomanyrequestsexception", "modelnotreadyexception"}},
+		{llm.ClassTimeout, " 0 400 424 ", []string{"modeltimeoutexception"}},
+		{llm.ClassQuota, " 0 400 402 429 ", []string{"servicequotaexceededexception"}},
+		{llm.ClassAuth, " 0 400 ", []string{
+			"accessdeniedexception", "expiredtokenexception", "unrecognizedclientexception", "invalidsignatureexception",
+			"missingauthenticationtoken", "incompletesignature"}},
 		{llm.ClassContext, " 0 400 413 422 429 500 502 503 ", []string{
 			"context_length_exceeded", "context length", "maximum context", "context window", "contextwindow",
 			"context size", "exceed_context_size", "prompt is too long", "prompt too long", "input is too long",
 			"request too large for", "input token count", "maximum prompt length", "token limit exceeded",
 			"reduce the length of the messages", "max_prompt_tokens_exceeded", "maximum number of tokens",
-			"exceeded model token limit", "input tokens exceed", "string_above_max_length"}},
+			"exceeded model token limit", "input tokens exceed", "string_above_max_length", "exceed context limit"}},
 		{llm.ClassContext, " 0 400 413 422 ", []string{"too many tokens", "too many input tokens"}},
 		{llm.ClassContentPolicy, " 0 400 403 422 451 ", []string{
 			"content_policy", "content policy", "content_filter", "content management policy", "moderation",
 			"usage polic", "prohibited_content", "data_inspection_failed", "content risk", "invalid_prompt",
-			"safety system"}},
+			"safety system", "content filtering"}},
 		{llm.ClassQuota, " 0 400 401 402 403 429 ", []string{
 			"insufficient_quota", "insufficient balance", "insufficient credit", "insufficient funds",
 			"credit balance", "billing_hard_limit", "billing hard limit", "never purchased credits",
 			"out of credits", "more credits", "have any credits", "spending limit", "budget has been exceeded",
-			"exceededbudget"}},
+			"exceededbudget", "api usage limits"}},
 		{llm.ClassAuth, " 0 400 ", []string{
 			"api key not valid", "api_key_invalid", "invalid api key", "incorrect api key", "invalid_api_key",
 			"authentication_error", "invalid authentication", "permission_denied"}},
 		{llm.ClassMalformed, " 0 400 422 ", []string{
 			"tool_call_id", "'tool_calls'", "tool_call_ids", "tool_use", "tool_result", "tool message", "tool role",
 			"preceding message", "unexpected role", "conversation roles", "roles must alternate", "message_order",
-			"function response", "function call turn", "thought_signature", "last role", "missing tool"}},
+			"function response", "function call turn", "thought_signature", "last role", "missing tool",
+			"in `thinking` block", "redacted_thinking", "content blocks must", "non-empty content",
+			"final block in an assistant", "message prefill", "first message must"}},
+		{llm.ClassContext, " 0 400 ", []string{"request payload size exceeds"}},
+		// A quota of the day, or one that is 0, does not come back while a call waits.
+		{llm.ClassQuota, " 0 400 403 429 ", []string{
+			"perday", "limit: 0,", "limit: 0 ", "credits are depleted", "spending cap", "billing_disabled",
+			"billing to be enabled", "enable billing"}},
+		{llm.ClassAuth, " 0 400 ", []string{"api key expired"}},
+		{llm.ClassMalformed, " 0 400 422 ", []string{
+			"thought signature", "ending with a model turn", "contents is not specified", "oneof field 'data'"}},
+		{llm.ClassMalformed, " 0 400 404 422 ", []string{
+			"no tool output found", "no tool call found", "required following item", "required 'reasoning' item",
+			"encrypted content", "encrypted_content", "duplicate item found", "items are not persisted"}},
+		{llm.ClassBadRequest, " 0 ", []string{ // an image that stays as it is
+			"invalid_image", "invalid_base64_image", "image_parse_error", "image_too_large", "image_too_small",
+			"image_file_", "unsupported_image", "empty_image_file", "failed_to_download_image"}},
+		{llm.ClassContentPolicy, " 0 400 ", []string{"content filtering policy"}},
+		{llm.ClassMalformed, " 0 400 ", []string{ // of Bedrock's Converse
+			"toolresult", "tooluse block", "tool result block", "tool use block", "conversation must start with",
+			"conversation must end with", "alternate between", "contentblock object at messages", "message object at messages",
+			"text content blocks must"}},
 	}
 }
 
@@ -82,7 +110,7 @@ func classOfStatus(status int) llm.Class {
 		return llm.ClassContext
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout, 524:
 		return llm.ClassTimeout
-	case http.StatusTooEarly, 498, 499: // 498, 499: capacity, closed by a proxy
+	case http.StatusTooEarly, http.StatusFailedDependency, 498, 499: // 424: the model behind AWS failed; 498, 499: capacity, closed by a proxy
 		return llm.ClassOverloaded
 	}
 	if status >= 500 {
@@ -99,7 +127,7 @@ func classOfCodes(text string) llm.Class {
 		return llm.ClassRateLimit
 	case containsAny(text, []string{"timeout", "timed out", "deadline_exceeded"}):
 		return llm.ClassTimeout
-	case containsAny(text, []string{"invalid_request", "invalid_argument", "model_not_found", "badrequest"}):
+	case containsAny(text, []string{"invalid_request", "invalid_argument", "model_not_found", "badrequest", "validationexception", "resourcenotfoundexception"}):
 		return llm.ClassBadRequest
 	}
 	return llm.ClassOverloaded

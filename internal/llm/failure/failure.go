@@ -33,7 +33,12 @@ const MaxBody = 64 << 10
 // are points in time.
 func Response(status int, header http.Header, body []byte, now time.Time) *llm.Error {
 	r := parse(body)
+	name, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":") // AWS: what the body only describes
+	r.codes += " " + name
 	e := &llm.Error{Class: classify(status, r), Status: status, Message: r.message}
+	if e.Message == "" {
+		e.Message = plainText(name)
+	}
 	if e.Message == "" {
 		e.Message = emptyText(status)
 	}
@@ -114,16 +119,18 @@ func emptyText(status int) string {
 
 func statusText(status int) string { return strconv.Itoa(status) }
 
+// CutMark ends a message that was cut.
+const CutMark = " [cut]"
+
 // Bound cuts s to MaxMessage bytes of valid UTF-8.
 func Bound(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
-	const mark = " [cut]"
 	if len(s) <= MaxMessage {
 		return s
 	}
-	cut := MaxMessage - len(mark)
+	cut := MaxMessage - len(CutMark)
 	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-	return s[:cut] + mark
+	return s[:cut] + CutMark
 }

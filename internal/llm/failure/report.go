@@ -89,18 +89,18 @@ func (r *report) takeObject(o map[string]any, depth int) {
 	if loc, ok := o["loc"].([]any); ok { // one finding of a validation error
 		r.say(joinLoc(loc))
 	}
-	for _, key := range []string{"message", "msg", "error", "errors", "detail", "error_description", "error_message", "reason"} {
+	for _, key := range []string{"message", "Message", "msg", "error", "errors", "detail", "error_description", "error_message", "reason"} {
 		r.take(o[key], depth+1)
 	}
-	for _, key := range []string{"code", "type", "status", "param"} {
+	for _, key := range []string{"code", "type", "__type", "status", "param"} {
 		r.takeCode(o[key])
 	}
 	if meta, ok := o["metadata"].(map[string]any); ok { // a router's note on its upstream
 		r.take(meta["raw"], depth+1)
 	}
-	r.takeDelay(o)
+	r.takeDetails(o)
 	if nested, ok := o["error"].(map[string]any); ok {
-		r.takeDelay(nested)
+		r.takeDetails(nested)
 	}
 }
 
@@ -122,14 +122,21 @@ func (r *report) takeStatus(n int) {
 	}
 }
 
-// takeDelay reads a google.rpc.RetryInfo among an error's details.
-func (r *report) takeDelay(o map[string]any) {
+// takeDetails reads the details of a google.rpc.Status: RetryInfo, ErrorInfo and
+// the quotas of QuotaFailure, whose names tell a daily one from one per minute.
+func (r *report) takeDetails(o map[string]any) {
 	details, _ := o["details"].([]any)
 	for _, d := range details {
 		m, _ := d.(map[string]any)
 		s, _ := m["retryDelay"].(string)
 		if wait, err := time.ParseDuration(s); err == nil && wait > 0 {
 			r.retry = wait
+		}
+		r.takeCode(m["reason"])
+		violations, _ := m["violations"].([]any)
+		for _, v := range violations {
+			violation, _ := v.(map[string]any)
+			r.takeCode(violation["quotaId"])
 		}
 	}
 }

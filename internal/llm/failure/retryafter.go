@@ -24,7 +24,7 @@ func retryAfter(status int, h http.Header, r report, now time.Time) time.Duratio
 	if status != http.StatusTooManyRequests {
 		return 0
 	}
-	if d := rateReset(h, now); d > 0 {
+	if d := max(rateReset(h, now), pointReset(h, now)); d > 0 {
 		return d
 	}
 	return spokenDelay(r.message)
@@ -61,16 +61,42 @@ func wish(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// rateReset reads x-ratelimit-reset and its variants per resource. A resource
-// whose remaining count is not 0 is not what stopped the request.
+// budgets are the pairs of headers that say how much of a resource is left and
+// when there is more.
+func budgets() [][2]string {
+	var pairs [][2]string
+	for _, of := range []string{"", "-Requests", "-Tokens", "-Requests-Minute", "-Tokens-Minute", "-Requests-Day"} {
+		pairs = append(pairs, [2]string{"X-Ratelimit-Remaining" + of, "X-Ratelimit-Reset" + of})
+	}
+	return append(pairs, [2]string{"Ratelimit-Remaining", "Ratelimit-Reset"})
+}
+
+// rateReset reads x-ratelimit-reset and its variants per provider and resource. A
+// resource whose remaining count is not 0 is not what stopped the request.
 func rateReset(h http.Header, now time.Time) time.Duration {
 	var longest time.Duration
-	for _, suffix := range []string{"", "-Requests", "-Tokens"} {
-		left := strings.TrimSpace(h.Get("X-Ratelimit-Remaining" + suffix))
+	for _, pair := range budgets() {
+		left := strings.TrimSpace(h.Get(pair[0]))
 		if left != "" && left != "0" {
 			continue
 		}
-		longest = max(longest, resetValue(strings.TrimSpace(h.Get("X-Ratelimit-Reset"+suffix)), now))
+		longest = max(longest, resetValue(strings.TrimSpace(h.Get(pair[1])), now))
+	}
+	return longest
+}
+
+// pointReset reads anthropic-ratelimit-*-reset, which are points in time, of the
+// resources that are used up.
+func pointReset(h http.Header, now time.Time) time.Duration {
+	var longest time.Duration
+	for _, resource := range []string{"Requests", "Tokens", "Input-Tokens", "Output-Tokens"} {
+		prefix := "Anthropic-Ratelimit-" + resource
+		if strings.TrimSpace(h.Get(prefix+"-Remaining")) != "0" {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, strings.TrimSpace(h.Get(prefix+"-Reset"))); err == nil {
+			longest = max(longest, wish(float64(at.Sub(now))))
+		}
 	}
 	return longest
 }

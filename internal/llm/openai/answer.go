@@ -47,8 +47,7 @@ type answer struct {
 func (a *answer) take(raw []byte) error {
 	var w wireAnswer
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return &llm.Error{Class: llm.ClassNetwork, Err: err,
-			Message: failure.Bound("the endpoint sent something that is not a chat completion: " + strings.ToValidUTF8(string(raw), "\uFFFD"))}
+		return wire.Broken("the endpoint sent something that is not a chat completion", raw, err)
 	}
 	groq := wire.Object(w.Groq)
 	for _, e := range []json.RawMessage{w.Error, groq["error"]} {
@@ -134,6 +133,17 @@ func (a *answer) say(said, thought string) {
 	}
 }
 
+// whole reports an answer that ends in order but inside a call: without a finish
+// reason nobody says that it is meant so. Errors are *llm.Error.
+func (a *answer) whole() error {
+	if n := len(a.calls.calls); a.finish == "" && n > 0 {
+		if last := a.calls.calls[n-1]; len(last.args) > 0 && !wire.IsObject(last.args) {
+			return wire.Broken("the endpoint ended its answer in the middle of a tool call", last.args, nil)
+		}
+	}
+	return nil
+}
+
 // response finishes the answer. Errors are *llm.Error.
 func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Response, error) {
 	if !a.choices {
@@ -149,7 +159,7 @@ func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Respo
 		resp.ID = "resp-" + strings.ToLower(rand.Text())
 	}
 	resp.Message = content.Message{Role: content.RoleAssistant, Reasoning: string(a.reasoning),
-		Extra: withCalls(a.extra.raw(), calls)}
+		Extra: wire.Mark(withCalls(a.extra.raw(), calls), m.source())}
 	if len(a.text) > 0 {
 		resp.Message.Parts = []content.Part{content.Text(string(a.text))}
 	}
@@ -159,7 +169,8 @@ func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Respo
 	if a.usage.cost == nil {
 		a.usage.cost = headerCost(h)
 	}
-	resp.Usage, resp.Cost = m.account(a.usage, resp.ID)
+	resp.Usage, resp.Cost = m.cfg.Account(a.usage.Counts, resp.ID, a.usage.known, a.usage.cost)
+	resp.Reported = a.usage.cost != nil
 	return resp, nil
 }
 

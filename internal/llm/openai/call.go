@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
@@ -15,77 +14,27 @@ import (
 	"parley/internal/llm/wire"
 )
 
-// refusals are the optional request fields that an endpoint refused.
-type refusals uint32
-
-const (
-	refusedStreamOptions refusals = 1 << iota
-	refusedCacheKey
-	refusedExtra
-)
-
-func (r refusals) has(f refusals) bool { return r&f != 0 }
-
 // Do implements llm.Model. Where the endpoint refuses a field that it could do
 // without, the call is made again without it, and so are all later ones.
 func (m *Model) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	for {
-		refused := refusals(m.refused.Load())
-		resp, err := m.once(ctx, req, refused)
+		w := m.build(req, refusals(m.refused.Load()))
+		resp, err := m.once(ctx, req, w)
 		if err == nil {
 			return resp, nil
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		more := m.learn(err, req, refused)
-		if more == 0 {
+		if !m.learn(err, req, w.optional) {
 			return nil, err
 		}
-		m.refused.Or(uint32(more))
 	}
-}
-
-// learn returns the fields that err complains about and that were sent.
-func (m *Model) learn(err error, req *llm.Request, refused refusals) refusals {
-	var e *llm.Error
-	if !errors.As(err, &e) || e.Streamed || (e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity) {
-		return 0
-	}
-	var more refusals
-	if req.OnDelta != nil && (strings.Contains(e.Message, "stream_options") || strings.Contains(e.Message, "include_usage")) {
-		more |= refusedStreamOptions
-	}
-	if m.cfg.Dialect.PromptCacheKey && strings.Contains(e.Message, "prompt_cache_key") {
-		more |= refusedCacheKey
-	}
-	if complainsOfExtra(e.Message, req) {
-		more |= refusedExtra
-	}
-	return more &^ refused
-}
-
-func complainsOfExtra(message string, req *llm.Request) bool {
-	for _, msg := range req.Messages {
-		for key := range msg.Extra {
-			if key != CallExtraKey && strings.Contains(message, key) {
-				return true
-			}
-		}
-		for _, fields := range callExtra(msg.Extra) {
-			for key := range fields {
-				if strings.Contains(message, key) {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // once makes one HTTP call. Errors are *llm.Error without secrets.
-func (m *Model) once(ctx context.Context, req *llm.Request, refused refusals) (*llm.Response, error) {
-	body, err := m.encode(req, refused)
+func (m *Model) once(ctx context.Context, req *llm.Request, w *wireRequest) (*llm.Response, error) {
+	body, err := m.encode(w)
 	if err != nil {
 		return nil, &llm.Error{Class: llm.ClassMalformed, Err: err, Message: "the history cannot be encoded"}
 	}
@@ -109,13 +58,15 @@ func (m *Model) headers(req *llm.Request) http.Header {
 	if req.OnDelta != nil {
 		h.Set("Accept", "text/event-stream, application/json")
 	}
-	if m.cfg.APIKey.IsSet() {
-		h.Set("Authorization", "Bearer "+m.cfg.APIKey.Reveal())
+	if key := m.cfg.APIKey; key.IsSet() && m.cfg.Dialect.KeyHeader != "" {
+		h.Set(m.cfg.Dialect.KeyHeader, key.Reveal())
+	} else if key.IsSet() {
+		h.Set("Authorization", "Bearer "+key.Reveal())
 	}
 	if m.cfg.Dialect.SessionHeader != "" && req.SessionID != "" {
 		h.Set(m.cfg.Dialect.SessionHeader, req.SessionID)
 	}
-	for k, v := range m.cfg.ExtraHeaders {
+	for k, v := range m.cfg.Headers {
 		h.Set(k, v)
 	}
 	return h
@@ -181,7 +132,7 @@ func readEvents(events *sse.Reader, a *answer, finished func()) error {
 		case len(data) == 0:
 			continue
 		case string(data) == "[DONE]":
-			return nil
+			return a.whole()
 		case ev.Name == "error" || !json.Valid(data):
 			return streamError(data)
 		}

@@ -111,10 +111,9 @@ func (a *assembler) find(d callDelta) *call {
 				continue
 			}
 		case d.id != "" && c.given != "":
-			if c.given == d.id {
-				return c
+			if c.given != d.id {
+				continue
 			}
-			continue
 		}
 		if c.begins(d) {
 			return nil
@@ -134,8 +133,11 @@ func (c *call) begins(d callDelta) bool {
 		return false
 	}
 	complete := wire.IsObject(c.args)
-	if d.id != "" && c.given != "" {
-		return d.id != c.given && (complete || len(c.args) == 0)
+	switch {
+	case d.id != "" && c.given != "" && d.id != c.given:
+		return complete || len(c.args) == 0
+	case d.id != "" && c.given != "": // one id for two calls, or the same call once more
+		return complete && string(c.args) != "{}" && wire.IsObject([]byte(d.args)) && (d.args != string(c.args) || d.name != c.name)
 	}
 	if complete {
 		return d.index < 0 || d.args != string(c.args) || d.name != c.name // else the whole call once more

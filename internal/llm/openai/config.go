@@ -3,19 +3,17 @@
 // calls in all the shapes they arrive in, usage, cost, reasoning and fields of
 // a provider's own that must be sent back.
 //
-// It makes one call per Do (two where an endpoint refuses an optional request
-// field) and does not retry; it never follows redirects, never puts the key
-// into an error, and bounds what it reads.
+// It makes one call per Do (more where an endpoint refuses an optional request
+// field: it is left out then, or spelled otherwise, and so it stays) and does
+// not retry; it never follows redirects, never puts the key into an error, and
+// bounds what it reads. The bound on the length of an answer is never left out.
 package openai
 
 import (
-	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
 
-	"parley/internal/account"
 	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
@@ -24,31 +22,26 @@ import (
 // DefaultBaseURL is OpenAI's own.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// Config describes a model behind an endpoint.
+// Config describes a model behind an endpoint. BaseURL goes up to and without
+// /chat/completions and may have a query, which is kept; "" = DefaultBaseURL.
 type Config struct {
-	Model        string // the endpoint's name for it
-	DisplayModel string // as the user configured it; "" = Model
-	BaseURL      string // up to and without /chat/completions; "" = DefaultBaseURL
-	APIKey       account.Secret
-	ExtraHeaders map[string]string
-	HTTPClient   *http.Client // nil = http.DefaultTransport, which honours HTTP(S)_PROXY
-
-	Timeout     time.Duration // until the first byte of the answer; 0 = wire.DefaultTimeout
-	IdleTimeout time.Duration // between two reads of an answer; 0 = Timeout
-	Total       time.Duration // the whole answer; 0 = wire.DefaultTotal
-
-	ContextWindow int64      // tokens; 0 = unknown
-	NoVision      bool       // the model is known to take no images
-	Price         *llm.Price // nil = unknown
-	Dialect       Dialect
+	wire.ModelConfig
+	Dialect Dialect
 }
 
 // Dialect is what an endpoint wants beyond the common API.
 type Dialect struct {
-	CacheMarkers    bool   // cache_control on the parts that ask for it (Anthropic behind a gateway)
-	PromptCacheKey  bool   // prompt_cache_key = the session id
-	SessionHeader   string // a header that carries the session id
-	ReplayReasoning bool   // reasoning_content of earlier answers is sent back
+	KeyHeader           string // the header that carries the key as it is; "" = Authorization: Bearer
+	SessionHeader       string // a header that carries the session id
+	MaxCompletionTokens bool   // the bound of an answer is max_completion_tokens, not max_tokens
+	TopK                bool   // takes top_k, which is not OpenAI's
+	ReasoningObject     bool   // reasoning: {effort, max_tokens} instead of reasoning_effort
+	ReplayReasoning     bool   // reasoning_content of earlier answers is sent back
+	UsageCost           bool   // usage: {include: true} makes it say what a call cost
+	CacheMarkers        bool   // cache_control on messages (Anthropic behind a gateway)
+	PromptCacheKey      bool   // prompt_cache_key = the session id
+	CacheRetention      bool   // prompt_cache_retention, where one is configured
+	PlainText           bool   // a message's text is a string, never a list of parts
 }
 
 // Model is one model behind one endpoint. It is safe for concurrent use.
@@ -57,8 +50,10 @@ type Model struct {
 	url    string // with the path of the call
 	host   string
 	client *wire.Client
-	// refused remembers which optional request fields the endpoint refused.
-	refused atomic.Uint32
+	// refused remembers which optional request fields the endpoint refused, and
+	// maxOutput the longest answer it allows; 0 = it did not complain.
+	refused   atomic.Uint32
+	maxOutput atomic.Int64
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -78,16 +73,7 @@ func New(cfg Config) (*Model, error) {
 	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
 		return nil, err
 	}
-	if cfg.DisplayModel == "" {
-		cfg.DisplayModel = cfg.Model
-	}
-	secrets := []string{cfg.APIKey.Reveal()}
-	for _, v := range cfg.ExtraHeaders {
-		secrets = append(secrets, v)
-	}
-	client := wire.New(wire.Config{HTTPClient: cfg.HTTPClient, Timeout: cfg.Timeout, IdleTimeout: cfg.IdleTimeout,
-		Total: cfg.Total, Secrets: secrets})
-	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: client}, nil
+	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: cfg.Client()}, nil
 }
 
 // endpointOf returns the URL of the call. The base may end in a slash or hold
@@ -102,8 +88,12 @@ func endpointOf(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// Info implements llm.Model.
+// Info implements llm.Model. Images count as taken until the endpoint refuses one.
 func (m *Model) Info() llm.Info {
-	return llm.Info{Model: m.cfg.DisplayModel, ContextWindow: m.cfg.ContextWindow,
-		Vision: !m.cfg.NoVision, NativeTools: true, Price: m.cfg.Price}
+	info := m.cfg.Info()
+	info.Vision = info.Vision && !refusals(m.refused.Load()).has(refusedImages)
+	return info
 }
+
+// source marks the fields of an answer that only this model understands.
+func (m *Model) source() string { return "chat " + m.host + " " + m.cfg.Model }

@@ -11,6 +11,7 @@ import (
 	"parley/internal/llm"
 	"parley/internal/llm/llmtest"
 	"parley/internal/llm/openai"
+	"parley/internal/llm/wire"
 )
 
 type transport func(*http.Request) (*http.Response, error)
@@ -33,7 +34,7 @@ func FuzzAnswer(f *testing.F) {
 		client := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body))}, nil
 		})}
-		m, err := openai.New(openai.Config{Model: "m", HTTPClient: client})
+		m, err := openai.New(of(wire.ModelConfig{Model: "m", HTTPClient: client}))
 		if err != nil {
 			t.Fatal(err)
 		}

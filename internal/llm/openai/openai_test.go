@@ -20,10 +20,14 @@ import (
 	"parley/internal/llm/llmtest"
 	"parley/internal/llm/openai"
 	"parley/internal/llm/retry"
+	"parley/internal/llm/wire"
 	"parley/test/testkit/openaitest"
 )
 
 func ignore(llm.Delta) {}
+
+// of is a configuration without a dialect.
+func of(c wire.ModelConfig) openai.Config { return openai.Config{ModelConfig: c} }
 
 // stream answers one request with these chunks and returns what the adapter
 // makes of them.
@@ -307,11 +311,9 @@ func TestRequestBody(t *testing.T) {
 	s := openaitest.New(t)
 	s.Handle(func(*openaitest.Request) openaitest.Reply { return openaitest.Text("ok") })
 	m := model(t, s, openai.Config{Dialect: openai.Dialect{PromptCacheKey: true, SessionHeader: "X-Session", CacheMarkers: true, ReplayReasoning: true},
-		ExtraHeaders: map[string]string{"X-Extra": "yes"}})
-	marked := content.Text("marked <b>")
-	marked.CachePrompt = true
+		ModelConfig: wire.ModelConfig{Headers: map[string]string{"X-Extra": "yes"}}})
 	req := &llm.Request{SessionID: "s1", Tools: []llm.Tool{{Name: "finish"}}, Messages: []content.Message{
-		{Role: "system", Parts: []content.Part{marked}},
+		{Role: "system", Parts: []content.Part{content.Text("marked <b>"), content.Text("date")}},
 		{Role: "user", Parts: []content.Part{content.Text("a"), content.Text("b")}},
 		{Role: "user", Parts: []content.Part{content.Text("see"), content.Image("data:image/png;base64,AA==")}},
 		{Role: "assistant", Reasoning: "think", Parts: []content.Part{content.Text("t")}, ToolCalls: []content.ToolCall{{ID: "1", Name: "f", Arguments: " "}, {ID: "2", Name: "g h", Arguments: "[1]"}}},
@@ -324,7 +326,7 @@ func TestRequestBody(t *testing.T) {
 		}
 	}
 	const want = `{"model":"test-model","messages":[` +
-		`{"role":"system","content":[{"type":"text","text":"marked <b>","cache_control":{"type":"ephemeral"}}]},` +
+		`{"role":"system","content":[{"type":"text","text":"marked <b>","cache_control":{"type":"ephemeral"}},{"type":"text","text":"date"}]},` +
 		`{"role":"user","content":"a\nb"},` +
 		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]},` +
 		`{"role":"assistant","content":"t","reasoning_content":"think","tool_calls":[` +
@@ -332,7 +334,7 @@ func TestRequestBody(t *testing.T) {
 		`{"id":"2","type":"function","function":{"name":"g_h","arguments":"{\"_invalid_arguments\":\"[1]\"}"}}]},` +
 		`{"role":"tool","content":"one","tool_call_id":"1"},` +
 		`{"role":"tool","content":"","tool_call_id":"2"},` +
-		`{"role":"user","content":[{"type":"text","text":"Images from the tool results above:"},{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}],` +
+		`{"role":"user","content":[{"type":"text","text":"Images from the tool results above:"},{"type":"image_url","image_url":{"url":"https://x/y.png"},"cache_control":{"type":"ephemeral"}}]}],` +
 		`"tools":[{"type":"function","function":{"name":"finish","parameters":{"type":"object","properties":{}}}}],"prompt_cache_key":"s1"}`
 	got := s.Requests()
 	if d := cmp.Diff(want, string(got[0].Raw)); d != "" {
@@ -350,7 +352,7 @@ func TestRequestBody(t *testing.T) {
 func TestNoVision(t *testing.T) {
 	s := openaitest.New(t)
 	s.Reply(openaitest.Text("ok"))
-	m := model(t, s, openai.Config{NoVision: true})
+	m := model(t, s, of(wire.ModelConfig{NoVision: true}))
 	req := &llm.Request{Messages: []content.Message{{Role: "user", Parts: []content.Part{content.Text("see"), content.Image("https://x/y.png")}}}}
 	if _, err := m.Do(t.Context(), req); err != nil {
 		t.Fatal(err)
@@ -390,7 +392,7 @@ func TestCost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := openaitest.New(t)
 			s.Reply(tt.reply)
-			resp, err := model(t, s, openai.Config{Price: tt.price}).Do(t.Context(), llmtest.Request(nil))
+			resp, err := model(t, s, of(wire.ModelConfig{Price: tt.price})).Do(t.Context(), llmtest.Request(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -411,8 +413,8 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 	}))
 	defer echo.Close()
 	for _, base := range []string{echo.URL, "http://127.0.0.1:1/v1?key=" + extra} {
-		m, err := openai.New(openai.Config{Model: "m", BaseURL: base, APIKey: account.NewSecret(" " + key + "\n"),
-			ExtraHeaders: map[string]string{"X-Api-Key": extra}, HTTPClient: echo.Client()})
+		m, err := openai.New(of(wire.ModelConfig{Model: "m", BaseURL: base, APIKey: account.NewSecret(" " + key + "\n"),
+			Headers: map[string]string{"X-Api-Key": extra}, HTTPClient: echo.Client()}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -440,7 +442,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	defer other.Close()
 	first := httptest.NewServer(http.RedirectHandler(other.URL+"/v1/chat/completions?token=abc", http.StatusTemporaryRedirect))
 	defer first.Close()
-	m, err := openai.New(openai.Config{Model: "m", BaseURL: first.URL, HTTPClient: first.Client()})
+	m, err := openai.New(of(wire.ModelConfig{Model: "m", BaseURL: first.URL, HTTPClient: first.Client()}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,20 +461,20 @@ func TestTimeouts(t *testing.T) {
 	t.Run("first byte", func(t *testing.T) {
 		s := openaitest.New(t)
 		s.Reply(openaitest.Reply{Hang: true})
-		wantTimeout(t, model(t, s, openai.Config{Timeout: short}), false)
+		wantTimeout(t, model(t, s, of(wire.ModelConfig{Timeout: short})), false)
 	})
 	t.Run("silence in the middle", func(t *testing.T) {
 		s := openaitest.New(t)
 		s.Reply(openaitest.Reply{Text: "something long enough", HangAfter: 3})
-		wantTimeout(t, model(t, s, openai.Config{IdleTimeout: short}), true)
+		wantTimeout(t, model(t, s, of(wire.ModelConfig{IdleTimeout: short})), true)
 	})
 	t.Run("keep-alives for ever", func(t *testing.T) {
 		s := pulse(t, "")
-		wantTimeout(t, s(openai.Config{IdleTimeout: time.Second, Total: 5 * short}), false)
+		wantTimeout(t, s(of(wire.ModelConfig{IdleTimeout: time.Second, Total: 5 * short})), false)
 	})
 	t.Run("keep-alives after the finish reason", func(t *testing.T) {
 		s := pulse(t, strings.TrimSuffix(deltas("stop", `{"content":"hi"}`), "data: [DONE]\n\n"))
-		resp, err := s(openai.Config{IdleTimeout: 4 * short}).Do(t.Context(), llmtest.Request(ignore))
+		resp, err := s(of(wire.ModelConfig{IdleTimeout: 4 * short})).Do(t.Context(), llmtest.Request(ignore))
 		if err != nil || resp.Message.Text() != "hi" {
 			t.Errorf("%+v, %v", resp, err)
 		}
@@ -531,17 +533,17 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	tests := []struct {
-		cfg  openai.Config
+		cfg  wire.ModelConfig
 		code string
 	}{
-		{openai.Config{}, "llm_model_missing"},
-		{openai.Config{Model: "m", BaseURL: "localhost:8000"}, "llm_base_url_invalid"},
-		{openai.Config{Model: "m", BaseURL: "ftp://h"}, "llm_base_url_invalid"},
-		{openai.Config{Model: "m", BaseURL: "http://%zz"}, "llm_base_url_invalid"},
-		{openai.Config{Model: "m", APIKey: account.NewSecret("a\nb")}, "llm_api_key_invalid"},
+		{wire.ModelConfig{}, "llm_model_missing"},
+		{wire.ModelConfig{Model: "m", BaseURL: "localhost:8000"}, "llm_base_url_invalid"},
+		{wire.ModelConfig{Model: "m", BaseURL: "ftp://h"}, "llm_base_url_invalid"},
+		{wire.ModelConfig{Model: "m", BaseURL: "http://%zz"}, "llm_base_url_invalid"},
+		{wire.ModelConfig{Model: "m", APIKey: account.NewSecret("a\nb")}, "llm_api_key_invalid"},
 	}
 	for _, tt := range tests {
-		_, err := openai.New(tt.cfg)
+		_, err := openai.New(of(tt.cfg))
 		if !fault.Is(err, fault.Invalid) || fault.CodeOf(err) != tt.code {
 			t.Errorf("%+v: %v", tt.cfg, err)
 		}
@@ -552,12 +554,12 @@ func TestBaseURLs(t *testing.T) {
 	for _, suffix := range []string{"/v1", "/v1/", "/v1/chat/completions", "/v1/chat/completions/?api-version=1"} {
 		s := openaitest.New(t)
 		s.Reply(openaitest.Text("ok"))
-		if _, err := model(t, s, openai.Config{BaseURL: s.URL() + suffix}).Do(t.Context(), llmtest.Request(nil)); err != nil {
+		if _, err := model(t, s, of(wire.ModelConfig{BaseURL: s.URL() + suffix})).Do(t.Context(), llmtest.Request(nil)); err != nil {
 			t.Errorf("%s: %v", suffix, err)
 		}
 	}
 	s := openaitest.New(t)
-	_, err := model(t, s, openai.Config{BaseURL: s.URL()}).Do(t.Context(), llmtest.Request(nil))
+	_, err := model(t, s, of(wire.ModelConfig{BaseURL: s.URL()})).Do(t.Context(), llmtest.Request(nil))
 	if err == nil || !strings.Contains(err.Error(), "/v1") {
 		t.Errorf("a base URL without /v1: %v", err)
 	}

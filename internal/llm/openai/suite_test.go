@@ -2,29 +2,55 @@ package openai_test
 
 import (
 	"net/http"
-	"strconv"
+	"net/http/httptest"
+	"sync"
 	"testing"
-	"time"
 
 	"parley/internal/account"
 	"parley/internal/llm"
 	"parley/internal/llm/llmtest"
 	"parley/internal/llm/openai"
+	"parley/internal/llm/wire"
 	"parley/test/testkit/openaitest"
 )
 
 func TestSuite(t *testing.T) {
-	llmtest.Run(t, func(t *testing.T, replies ...llmtest.Reply) llm.Model {
-		s := openaitest.New(t)
-		for _, r := range replies {
-			s.Reply(wire(r))
-		}
-		return model(t, s, openai.Config{})
+	llmtest.Run(t, func(t *testing.T, opt llmtest.Options, replies ...llmtest.Reply) llm.Model {
+		return serve(t, config{ModelConfig: wire.ModelConfig{Timeout: opt.Timeout, IdleTimeout: opt.IdleTimeout}}, replies...)
 	})
 }
 
+// config is a shorthand.
+type config = openai.Config
+
+// serve starts a strict endpoint that gives the replies in turn.
+func serve(t testing.TB, cfg config, replies ...llmtest.Reply) *openai.Model {
+	t.Helper()
+	var mu sync.Mutex
+	server := httptest.NewServer(openaitest.Handler(func(*http.Request, []byte) llmtest.Reply {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(replies) == 0 {
+			return llmtest.Reply{Fail: llm.ClassBadRequest}
+		}
+		r := replies[0]
+		replies = replies[1:]
+		return r
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	cfg.Model, cfg.DisplayModel, cfg.BaseURL, cfg.HTTPClient = "test-model", "openai/test-model", server.URL+"/v1", server.Client()
+	m, err := openai.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // model returns a model that talks to s, with cfg's other settings.
-func model(t *testing.T, s *openaitest.Server, cfg openai.Config) *openai.Model {
+func model(t testing.TB, s *openaitest.Server, cfg openai.Config) *openai.Model {
 	t.Helper()
 	cfg.HTTPClient = s.Client()
 	if cfg.BaseURL == "" {
@@ -41,52 +67,4 @@ func model(t *testing.T, s *openaitest.Server, cfg openai.Config) *openai.Model 
 		t.Fatal(err)
 	}
 	return m
-}
-
-func wire(r llmtest.Reply) openaitest.Reply {
-	if r.Fail != "" {
-		return failed(r)
-	}
-	out := openaitest.Reply{Text: r.Text, Reasoning: r.Reasoning, Finish: r.Finish, Hang: r.Hang}
-	for _, c := range r.Calls {
-		out.Calls = append(out.Calls, openaitest.Call{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
-	}
-	if u := r.Usage; u.PromptTokens > 0 {
-		out.Usage = &openaitest.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Cached: u.CacheReadTokens, Reasoning: u.ReasoningTokens}
-	}
-	if r.HangAfterText {
-		out.HangAfter = 3
-	}
-	if r.CutAfterText {
-		out.CutAfter = 3
-	}
-	return out
-}
-
-func failed(r llmtest.Reply) openaitest.Reply {
-	switch r.Fail {
-	case llm.ClassAuth:
-		return openaitest.Fail(http.StatusUnauthorized, "Incorrect API key provided")
-	case llm.ClassQuota:
-		return openaitest.Raw(http.StatusTooManyRequests, "application/json",
-			`{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`)
-	case llm.ClassRateLimit:
-		return openaitest.RateLimited(strconv.Itoa(int(r.RetryAfter / time.Second)))
-	case llm.ClassOverloaded:
-		return openaitest.Raw(http.StatusBadGateway, "text/html", "<html><title>502 Bad Gateway</title></html>")
-	case llm.ClassTimeout:
-		return openaitest.Raw(http.StatusGatewayTimeout, "text/plain", "")
-	case llm.ClassContext:
-		return openaitest.Raw(http.StatusBadRequest, "application/json",
-			`{"error":{"message":"This model's maximum context length is 8192 tokens.","code":"context_length_exceeded"}}`)
-	case llm.ClassContentPolicy:
-		return openaitest.Reply{Finish: "content_filter"}
-	case llm.ClassMalformed:
-		return openaitest.Fail(http.StatusBadRequest, "The following tool_call_ids did not have response messages: x")
-	case llm.ClassBadRequest:
-		return openaitest.Fail(http.StatusNotFound, "The model does not exist")
-	case llm.ClassNoResponse:
-		return openaitest.Raw(http.StatusOK, "application/json", `{"id":"x","choices":[]}`)
-	}
-	return openaitest.Reply{Drop: true}
 }

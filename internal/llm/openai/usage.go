@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"parley/internal/conversation"
 	"parley/internal/llm/wire"
 )
 
 // usage is what an endpoint says a call used.
 type usage struct {
-	known                                  bool
-	prompt, completion, read, write, think int64
-	cost                                   *float64 // USD, the endpoint's own figure
+	wire.Counts
+	known bool
+	cost  *float64 // USD, the endpoint's own figure
 }
 
 // readUsage reads the dialects of the usage object; wrong numbers count as 0.
@@ -22,16 +21,16 @@ func readUsage(raw json.RawMessage) usage {
 		return usage{}
 	}
 	in, out := wire.Object(o["prompt_tokens_details"]), wire.Object(o["completion_tokens_details"])
-	u := usage{known: true,
-		prompt:     wire.Count(o["prompt_tokens"], o["input_tokens"]),
-		completion: wire.Count(o["completion_tokens"], o["output_tokens"]),
-		read:       wire.Count(in["cached_tokens"], o["prompt_cache_hit_tokens"], o["cache_read_input_tokens"], o["cached_tokens"]),
-		write:      wire.Count(in["cache_write_tokens"], in["cache_creation_tokens"], o["cache_creation_input_tokens"]),
-		think:      wire.Count(out["reasoning_tokens"], o["reasoning_tokens"]),
-	}
+	u := usage{known: true, Counts: wire.Counts{
+		Prompt:     wire.Count(o["prompt_tokens"], o["input_tokens"]),
+		Completion: wire.Count(o["completion_tokens"], o["output_tokens"]),
+		Read:       wire.Count(in["cached_tokens"], o["prompt_cache_hit_tokens"], o["cache_read_input_tokens"], o["cached_tokens"]),
+		Write:      wire.Count(in["cache_write_tokens"], in["cache_creation_tokens"], o["cache_creation_input_tokens"]),
+		Reasoning:  wire.Count(out["reasoning_tokens"], o["reasoning_tokens"]),
+	}}
 	// Some endpoints leave the reasoning out of the completion tokens; the total tells.
-	if u.think > 0 && wire.Count(o["total_tokens"]) == u.prompt+u.completion+u.think {
-		u.completion += u.think
+	if u.Reasoning > 0 && wire.Count(o["total_tokens"]) == u.Prompt+u.Completion+u.Reasoning {
+		u.Completion += u.Reasoning
 	}
 	if c, ok := wire.Number(o["cost"]); ok && c >= 0 {
 		u.cost = &c
@@ -46,16 +45,4 @@ func headerCost(h http.Header) *float64 {
 		return nil
 	}
 	return &c
-}
-
-// account turns the endpoint's numbers into ours.
-func (m *Model) account(u usage, responseID string) (conversation.Usage, *float64) {
-	out := conversation.Usage{Model: m.cfg.DisplayModel, PromptTokens: u.prompt, CompletionTokens: u.completion,
-		CacheReadTokens: u.read, CacheWriteTokens: u.write, ReasoningTokens: u.think,
-		ContextWindow: m.cfg.ContextWindow, PerTurnToken: u.prompt + u.completion, ResponseID: responseID}
-	if u.cost == nil && m.cfg.Price != nil && u.known {
-		cost := m.cfg.Price.Cost(out)
-		u.cost = &cost
-	}
-	return out, u.cost
 }

@@ -11,15 +11,16 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/llm"
 )
 
 // Policy says how often and how patiently. Zero fields take Default's values.
 type Policy struct {
 	MaxAttempts int           // in all, >= 1
-	Min         time.Duration // the first wait
-	Max         time.Duration // the longest wait of our own
-	Multiplier  float64       // each wait is the last one times this, >= 1
+	Min         time.Duration // the shortest wait of our own
+	Max         time.Duration // the longest
+	First       time.Duration // the first wait, doubled with each further one, within Min and Max; 0 = Min
 	Jitter      float64       // share of the wait, 0..1, that chance adds or takes; negative = none
 	// Ceiling is the longest wait a provider may ask for. Above it the call fails
 	// at once: a person should know rather than watch.
@@ -29,8 +30,35 @@ type Policy struct {
 // Default returns the policy of the agent protocol (4.12): 5 attempts, waits of
 // 8, 16, 32 and 64 s.
 func Default() Policy {
-	return Policy{MaxAttempts: 5, Min: 8 * time.Second, Max: 64 * time.Second,
-		Multiplier: 2, Jitter: 0.1, Ceiling: 5 * time.Minute}
+	return Policy{MaxAttempts: 5, Min: 8 * time.Second, Max: 64 * time.Second, Jitter: 0.1, Ceiling: 5 * time.Minute}
+}
+
+// Bounds of what a profile may ask for.
+const (
+	mostAttempts = 100
+	longestWait  = time.Hour
+)
+
+// For returns the policy with what a profile says about patience. Its multiplier
+// is the first wait in seconds, which then doubles: the protocol's defaults
+// (multiplier 8 within 8 and 64) are waits of 8, 16, 32 and 64 s.
+func (p Policy) For(l account.LLM) Policy {
+	if l.Attempts != nil {
+		p.MaxAttempts = min(max(*l.Attempts, 1), mostAttempts)
+	}
+	setSeconds(&p.Min, l.RetryMin)
+	setSeconds(&p.Max, l.RetryMax)
+	setSeconds(&p.First, l.RetryMultiplier)
+	return p
+}
+
+// setSeconds sets d if a number of seconds is given that makes sense. A wait of
+// naught is one of a millisecond: zero would mean that nothing was said.
+func setSeconds(d *time.Duration, seconds *float64) {
+	if seconds == nil || math.IsNaN(*seconds) || *seconds < 0 {
+		return
+	}
+	*d = max(time.Duration(min(*seconds, longestWait.Seconds())*float64(time.Second)), time.Millisecond)
 }
 
 func (p Policy) filled() Policy {
@@ -44,8 +72,9 @@ func (p Policy) filled() Policy {
 	if p.Max <= 0 {
 		p.Max = d.Max
 	}
-	if p.Multiplier < 1 {
-		p.Multiplier = d.Multiplier
+	p.Max = max(p.Max, p.Min)
+	if p.First <= 0 {
+		p.First = p.Min
 	}
 	if p.Jitter == 0 {
 		p.Jitter = d.Jitter
@@ -59,7 +88,7 @@ func (p Policy) filled() Policy {
 
 // wait returns the pause after attempt n (from 1).
 func (p Policy) wait(n int, asked time.Duration) time.Duration {
-	own := min(float64(p.Min)*math.Pow(p.Multiplier, float64(n-1)), float64(p.Max))
+	own := min(max(math.Ldexp(float64(p.First), n-1), float64(p.Min)), float64(p.Max))
 	own *= 1 + p.Jitter*(2*rand.Float64()-1)
 	if float64(asked) > own {
 		// Later than asked by chance, so that many callers do not come back at once.

@@ -3,11 +3,14 @@ package retry_test
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/llm"
 	"parley/internal/llm/retry"
 )
@@ -53,6 +56,55 @@ func TestWaits(t *testing.T) {
 		}
 		if len(seen) != 4 || seen[1].Attempt != 2 || seen[1].MaxAttempts != 5 || seen[1].Wait != 16*time.Second || !errors.Is(seen[1].Err, busy) {
 			t.Errorf("retries shown: %+v", seen)
+		}
+	})
+}
+
+// Profiles have the patience of the agent protocol: its multiplier is the first
+// wait in seconds, not a factor.
+func TestProfiles(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	n := func(v int) *int { return &v }
+	server := retry.Policy{MaxAttempts: 5, Min: 8 * time.Second, Max: 64 * time.Second, Jitter: -1}
+	tests := []struct {
+		name string
+		llm  account.LLM
+		want []time.Duration // all waits, in ms
+	}{
+		{"nothing said", account.LLM{}, []time.Duration{8000, 16000, 32000, 64000}},
+		{"the protocol's defaults", account.LLM{Attempts: n(5), RetryMultiplier: f(8), RetryMin: f(8), RetryMax: f(64)},
+			[]time.Duration{8000, 16000, 32000, 64000}},
+		{"quick", account.LLM{RetryMin: f(0.5), RetryMax: f(1)}, []time.Duration{500, 1000, 1000, 1000}},
+		{"a small multiplier", account.LLM{RetryMultiplier: f(1), RetryMin: f(3)}, []time.Duration{3000, 3000, 4000, 8000}},
+		{"more attempts", account.LLM{Attempts: n(7)}, []time.Duration{8000, 16000, 32000, 64000, 64000, 64000}},
+		{"one attempt", account.LLM{Attempts: n(1)}, nil},
+		{"no attempt is one", account.LLM{Attempts: n(0)}, nil},
+		{"no wait", account.LLM{RetryMin: f(0), RetryMax: f(0)}, []time.Duration{1, 1, 1, 1}},
+		{"the ends swapped", account.LLM{RetryMin: f(10), RetryMax: f(2)}, []time.Duration{10000, 10000, 10000, 10000}},
+		{"nonsense", account.LLM{RetryMin: f(math.NaN()), RetryMax: f(-1), RetryMultiplier: f(math.Inf(-1))},
+			[]time.Duration{8000, 16000, 32000, 64000}},
+		{"for ever", account.LLM{Attempts: n(2), RetryMin: f(math.Inf(1))}, []time.Duration{3600000}},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			busy := fail(llm.ClassOverloaded, 0)
+			var waits []time.Duration
+			m := retry.New(&failing{errs: slices.Repeat([]error{busy}, 200)}, server.For(tt.llm),
+				func(_ context.Context, r llm.Retry) {
+					waits = append(waits, r.Wait.Round(time.Millisecond)/time.Millisecond)
+				})
+			if _, err := m.Do(t.Context(), &llm.Request{}); !errors.Is(err, busy) || !slices.Equal(waits, tt.want) {
+				t.Errorf("%s: %v, waits %v, want %v", tt.name, err, waits, tt.want)
+			}
+		})
+	}
+}
+
+func TestNoResponseIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &failing{errs: []error{fail(llm.ClassNoResponse, 0)}}
+		if resp, err := retry.New(f, retry.Policy{}, nil).Do(t.Context(), &llm.Request{}); err != nil || resp.ID != "ok" {
+			t.Error(resp, err)
 		}
 	})
 }

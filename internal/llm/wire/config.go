@@ -74,12 +74,13 @@ func (c *ModelConfig) Info() llm.Info {
 }
 
 // Client returns the client of the configuration. Its secrets are the key, then
-// the values of the headers, then more.
+// the values of the headers and what is secret of the base URL, then more.
 func (c *ModelConfig) Client(more ...string) *Client {
 	secrets := []string{c.APIKey.Reveal()}
 	for _, v := range c.Headers {
-		secrets = append(secrets, v)
+		secrets = append(append(secrets, v), account.HeaderSecrets(v)...)
 	}
+	secrets = append(secrets, account.AddressSecrets(c.BaseURL)...)
 	return New(Config{HTTPClient: c.HTTPClient, Timeout: c.Timeout, IdleTimeout: c.IdleTimeout, Total: c.Total,
 		Secrets: append(secrets, more...)})
 }

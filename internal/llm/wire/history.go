@@ -106,39 +106,3 @@ func DataURL(u string) (mediaType, data string, ok bool) {
 	}
 	return mediaType, base64.StdEncoding.EncodeToString(raw), true
 }
-
-// Merge returns body, an encoded JSON object, with the members of extra, an
-// object too, which win and are merged into objects that are there already. An
-// extra that is no object changes nothing.
-func Merge(body []byte, extra json.RawMessage) ([]byte, error) {
-	if !IsObject(extra) {
-		return body, nil
-	}
-	var a, b map[string]any
-	if err := decodeNumbers(body, &a); err != nil {
-		return nil, err
-	}
-	if err := decodeNumbers(extra, &b); err != nil {
-		return nil, err
-	}
-	mergeInto(a, b)
-	return content.Marshal(a)
-}
-
-func decodeNumbers(raw []byte, v any) error {
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.UseNumber() // numbers stay as they were written
-	return d.Decode(v)
-}
-
-func mergeInto(a, b map[string]any) {
-	for k, v := range b {
-		if inner, ok := v.(map[string]any); ok {
-			if old, ok := a[k].(map[string]any); ok {
-				mergeInto(old, inner)
-				continue
-			}
-		}
-		a[k] = v
-	}
-}

@@ -52,8 +52,9 @@ type Config struct {
 
 // Client makes calls. It is safe for concurrent use.
 type Client struct {
-	cfg  Config
-	http *http.Client
+	cfg     Config
+	http    *http.Client
+	secrets *Redactor
 }
 
 // New returns a client.
@@ -72,7 +73,7 @@ func New(cfg Config) *Client {
 		*own = *cfg.HTTPClient
 	}
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{cfg: cfg, http: own}
+	return &Client{cfg: cfg, http: own, secrets: NewRedactor(cfg.Secrets...)}
 }
 
 // Endpoint reads the base URL of an API. Errors are fault.Invalid.
@@ -126,7 +127,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 	}
 	e := classified(inner, err, hostOf(call.URL))
 	e.Streamed = call.Streamed != nil && call.Streamed()
-	e.Message = c.clean(e.Message)
+	e.Message = c.secrets.Redact(e.Message)
 	return e
 }
 
@@ -138,17 +139,6 @@ func classified(ctx context.Context, err error, host string) *llm.Error {
 		return &said
 	}
 	return failure.Transport(err, host)
-}
-
-// clean takes secrets out of a text that the endpoint wrote.
-func (c *Client) clean(text string) string {
-	for i, s := range c.cfg.Secrets {
-		if len(s) >= 8 || (s != "" && i == 0) { // a short value would garble ordinary words
-			text = strings.ReplaceAll(text, s, account.Mask)
-			text = strings.ReplaceAll(text, url.QueryEscape(s), account.Mask)
-		}
-	}
-	return failure.Bound(text)
 }
 
 func hostOf(address string) string {

@@ -210,14 +210,16 @@ func (s *Store) replaceConversation(t *tx, conv *conversation.Conversation) erro
 // Delete implements store.Conversations.
 func (c conversations) Delete(ctx context.Context, id conversation.ID) error {
 	return c.s.writes.do(ctx, "store.conversations.delete", func(t *tx) error {
-		n, err := t.affected(`DELETE FROM conversations WHERE id = $1`, string(id))
+		var parent conversation.ID
+		err := t.row(ctx, `SELECT parent_id FROM conversations WHERE id = $1`, string(id)).Scan(&parent)
+		if errors.Is(err, sql.ErrNoRows) {
+			return noConversation()
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return noConversation()
-		}
 		for _, text := range []string{
+			`DELETE FROM conversations WHERE id = $1`, // first: it guards the events
 			`DELETE FROM conversation_details WHERE conversation = $1`,
 			`DELETE FROM events WHERE conversation = $1`,
 			`DELETE FROM projections WHERE conversation = $1`,
@@ -228,7 +230,7 @@ func (c conversations) Delete(ctx context.Context, id conversation.ID) error {
 				return err
 			}
 		}
-		return nil
+		return forgetSpending(ctx, t, id, parent)
 	})
 }
 

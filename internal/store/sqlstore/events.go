@@ -52,6 +52,9 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 				return err
 			}
 		}
+		if err := settleAll(ctx, t, a.Settle); err != nil {
+			return err
+		}
 		return h.store(t, a, metrics)
 	})
 	if err != nil {

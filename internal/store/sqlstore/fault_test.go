@@ -116,6 +116,9 @@ func childFull(dir string) error {
 	if err := g.growUntil(ctx, store.CodeStoreFull); err != nil {
 		return err
 	}
+	if err := spendUntil(ctx, s, store.CodeStoreFull); err != nil {
+		return err
+	}
 	if err := groupOnFullDisk(ctx, s); err != nil {
 		return err
 	}
@@ -189,6 +192,9 @@ func childLimit(dir string) error {
 		return err
 	}
 	if err := g.growUntil(ctx, store.CodeStoreReadOnly); err != nil {
+		return err
+	}
+	if err := spendUntil(ctx, s, store.CodeStoreReadOnly); err != nil {
 		return err
 	}
 	if err := g.check(ctx); err != nil {

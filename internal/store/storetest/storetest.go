@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Accounts", accountTests},
 		{"Sandboxes", sandboxTests},
 		{"Projections", projectionTests},
+		{"Ledger", ledgerTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {

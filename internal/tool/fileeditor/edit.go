@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/textfile"
 )
 
 const (
@@ -24,7 +25,7 @@ func (e *editor) create(ctx context.Context) (outcome, error) {
 	if len(*e.action.FileText) > maxFile {
 		return outcome{}, wrong("file_text is larger than 10 MB.")
 	}
-	undo := e.remember(ctx, nil, false)
+	undo := e.remember(ctx, nil, []byte(*e.action.FileText), false)
 	err := e.files.WriteFile(ctx, p, []byte(*e.action.FileText), tool.WriteOptions{Parents: true, New: true})
 	if err != nil {
 		undo.forget(ctx)
@@ -49,16 +50,16 @@ func (e *editor) strReplace(ctx context.Context) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	old, repl := d.adapt(*e.action.OldStr), d.adapt(*e.action.NewStr)
+	old, repl := d.Adapt(*e.action.OldStr), d.Adapt(*e.action.NewStr)
 	if old == repl {
 		return outcome{}, wrong("new_str is the same as old_str: there is nothing to change.")
 	}
-	at, old, repl, err := e.find(d.text, old, repl)
+	at, old, repl, err := e.find(d.Text, old, repl)
 	if err != nil {
 		return outcome{}, err
 	}
-	text := d.text[:at] + repl + d.text[at+len(old):]
-	first := lineAt(text, at)
+	text := d.Text[:at] + repl + d.Text[at+len(old):]
+	first := textfile.LineAt(text, at)
 	return e.store(ctx, d, data, text, first, first+strings.Count(repl, "\n"))
 }
 
@@ -83,7 +84,7 @@ func (e *editor) find(text, old, repl string) (int, string, string, error) {
 				times(len(places)), e.action.Path, lineList(text, places))
 		}
 	}
-	return 0, "", "", wrong("old_str was not found in %s.%s", e.action.Path, e.nearMiss(text, old))
+	return 0, "", "", wrong("old_str was not found in %s.%s", e.action.Path, nearMiss(text, old))
 }
 
 func withCRLF(s string) string {
@@ -119,43 +120,15 @@ func lineList(text string, places []int) string {
 			lines = append(lines, "...")
 			break
 		}
-		lines = append(lines, fmt.Sprint(lineAt(text, at)))
+		lines = append(lines, fmt.Sprint(textfile.LineAt(text, at)))
 	}
 	return strings.Join(lines, ", ")
 }
 
-// nearMiss says where text has the same lines as old but for white space, which is
-// the usual reason why old is not found.
-func (e *editor) nearMiss(text, old string) string {
-	hint := " View the file and copy the text exactly, white space included and without line numbers."
-	want := trimLines(strings.Trim(old, "\n"))
-	have := trimLines(text)
-	if strings.Join(want, "") == "" {
-		return hint
-	}
-	for i := 0; i+len(want) <= len(have); i++ {
-		if equalLines(have[i:i+len(want)], want) {
-			return fmt.Sprintf(" Lines %d to %d differ from it only in white space.%s", i+1, i+len(want), hint)
-		}
-	}
-	return hint
-}
-
-func trimLines(text string) []string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = strings.Join(strings.Fields(line), " ")
-	}
-	return lines
-}
-
-func equalLines(a, b []string) bool {
-	for i := range b {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+// nearMiss says which lines are most like old: white space and small slips are the
+// usual reason why it is not found.
+func nearMiss(text, old string) string {
+	return " View the file and copy the text exactly, white space included and without line numbers." + textfile.Hint(text, old)
 }
 
 func (e *editor) insert(ctx context.Context) (outcome, error) {
@@ -170,11 +143,11 @@ func (e *editor) insert(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	at := *e.action.InsertLine
-	lines, ended := splitLines(d.text)
+	lines, ended := textfile.SplitLines(d.Text)
 	if at > len(lines) {
 		return outcome{}, wrong("insert_line is %d, but %s has %d lines: it must be from 0 to %d.", at, e.action.Path, len(lines), len(lines))
 	}
-	added := strings.Split(strings.TrimSuffix(d.adapt(*e.action.NewStr), "\n"), "\n")
+	added := strings.Split(strings.TrimSuffix(d.Adapt(*e.action.NewStr), "\n"), "\n")
 	all := make([]string, 0, len(lines)+len(added))
 	all = append(append(append(all, lines[:at]...), added...), lines[at:]...)
 	text := strings.Join(all, "\n")
@@ -185,8 +158,8 @@ func (e *editor) insert(ctx context.Context) (outcome, error) {
 }
 
 // store writes the new text and shows the lines that changed.
-func (e *editor) store(ctx context.Context, d document, before []byte, text string, first, last int) (outcome, error) {
-	data, ok := d.encode(text)
+func (e *editor) store(ctx context.Context, d textfile.File, before []byte, text string, first, last int) (outcome, error) {
+	data, ok := d.Encode(text)
 	if !ok {
 		return outcome{}, wrong("%s is stored as Latin-1, which has no code for a character of the new text. "+
 			"Convert the file first, for example with iconv -f latin1 -t utf-8.", e.action.Path)
@@ -194,20 +167,20 @@ func (e *editor) store(ctx context.Context, d document, before []byte, text stri
 	if len(data) > maxFile {
 		return outcome{}, wrong("The file would become larger than 10 MB.")
 	}
-	undo := e.remember(ctx, before, true)
+	undo := e.remember(ctx, before, data, true)
 	if err := e.files.WriteFile(ctx, e.action.Path, data, tool.WriteOptions{}); err != nil {
 		undo.forget(ctx)
 		return outcome{}, err
 	}
 	return outcome{
 		text: fmt.Sprintf("Edited %s.%s The result:\n%s", e.action.Path, undo.note, snippet(text, first, last)),
-		old:  &d.text, new: &text,
+		old:  &d.Text, new: &text,
 	}, nil
 }
 
 // snippet shows lines first to last of text and a few around them.
 func snippet(text string, first, last int) string {
-	lines, _ := splitLines(text)
+	lines, _ := textfile.SplitLines(text)
 	if len(lines) == 0 {
 		return "(The file is empty now.)"
 	}

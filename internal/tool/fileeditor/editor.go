@@ -13,14 +13,11 @@ package fileeditor
 import (
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"path"
 	"strings"
 	"unicode/utf8"
 
 	"parley/internal/content"
-	"parley/internal/fault"
 	"parley/internal/tool"
 )
 
@@ -65,19 +62,17 @@ type members struct {
 	NewContent *string `json:"new_content,omitempty"`
 }
 
-// mistake is something the model did wrong; it reads the text.
-type mistake struct{ text string }
-
-func (m *mistake) Error() string { return m.text }
-
-func wrong(format string, args ...any) error { return &mistake{fmt.Sprintf(format, args...)} }
+func wrong(format string, args ...any) error { return tool.Wrong(format, args...) }
 
 // New makes the tool. One value serves all conversations.
 func New() tool.Tool {
-	spec := tool.Spec{
-		Name:        tool.NameFileEditor,
-		Description: description,
-		Destructive: true,
+	return newTool(tool.NameFileEditor, description, observationKind, false)
+}
+
+func newTool(name, description, kind string, planning bool) tool.Tool {
+	spec := tool.Spec{Name: name, Description: description, Destructive: true}
+	run := func(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {
+		return run(ctx, &editor{env: env, files: env.Hands, action: a, kind: kind, planning: planning})
 	}
 	return tool.New(spec, run, tool.WithResource(resource))
 }
@@ -93,10 +88,9 @@ type outcome struct {
 	old, new *string
 }
 
-func run(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {
-	e := &editor{env: env, files: env.Hands, action: a}
+func run(ctx context.Context, e *editor) (tool.Result, error) {
 	out, err := e.do(ctx)
-	if text, ok := forModel(err); ok {
+	if text, ok := tool.ForModel(err); ok {
 		return e.observe(outcome{text: text}, true)
 	}
 	if err != nil {
@@ -105,24 +99,14 @@ func run(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {
 	return e.observe(out, false)
 }
 
-// forModel returns the text of an error that the model can do something about.
-func forModel(err error) (string, bool) {
-	var m *mistake
-	if errors.As(err, &m) {
-		return m.text, true
-	}
-	switch fault.KindOf(err) {
-	case fault.NotFound, fault.Forbidden, fault.Conflict, fault.TooLarge, fault.Invalid:
-		return fault.PublicText(err), err != nil
-	}
-	return "", false
-}
-
 // editor is one use of the tool.
 type editor struct {
 	env    *tool.Env
 	files  tool.Files
 	action Action
+	kind   string // of the observation
+	// planning: only the plan may be edited.
+	planning bool
 }
 
 func (e *editor) do(ctx context.Context) (outcome, error) {
@@ -130,6 +114,9 @@ func (e *editor) do(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	e.action.Path = path.Clean(e.action.Path)
+	if err := e.checkPlan(ctx); err != nil {
+		return outcome{}, err
+	}
 	switch e.action.Command {
 	case commandView:
 		return e.view(ctx)
@@ -165,7 +152,7 @@ func (e *editor) observe(out outcome, isError bool) (tool.Result, error) {
 		parts = append(parts, content.Image(out.images...))
 	}
 	return tool.Observation{
-		Kind:    observationKind,
+		Kind:    e.kind,
 		Content: parts,
 		IsError: isError,
 		Members: members{

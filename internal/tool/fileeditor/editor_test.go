@@ -18,6 +18,7 @@ import (
 	"parley/internal/sandboxd"
 	"parley/internal/tool"
 	"parley/internal/tool/fileeditor"
+	"parley/internal/tool/tooltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -476,4 +477,68 @@ func FuzzEdit(f *testing.F) {
 			b.holds(path, string(data))
 		}
 	})
+}
+
+// TestNearest: what is not found is shown where it is most alike.
+func TestNearest(t *testing.T) {
+	b := newBox(t)
+	path := b.write("f", "package main\n\nfunc main() {\n\tfmt.Println(\"hello\")\n\treturn\n}\n")
+	b.refused(b.call("str_replace", path, map[string]any{"old_str": "\tfmt.Println(\"hallo\")\n\treturn", "new_str": "x"}),
+		"was not found", "Lines 4 to 5 are the nearest match:\n     4\t\tfmt.Println(\"hello\")\n     5\t\treturn\n")
+	o := b.call("str_replace", path, map[string]any{"old_str": "something else entirely, which is nowhere", "new_str": "x"})
+	if b.refused(o, "was not found"); strings.Contains(o.text(), "nearest") {
+		t.Errorf("a match that is none: %q", o.text())
+	}
+	big := b.write("big", strings.Repeat(strings.Repeat("abc ", 300)+"\n", 8000))
+	o = b.call("str_replace", big, map[string]any{"old_str": strings.Repeat(strings.Repeat("abc ", 299)+"x\n", 30), "new_str": "x"})
+	if b.refused(o, "was not found"); len(o.text()) > 4000 {
+		t.Errorf("%d bytes", len(o.text()))
+	}
+}
+
+// TestUndoOfOthers: undoing must not take the changes of other programs with it.
+func TestUndoOfOthers(t *testing.T) {
+	b := newBox(t)
+	path := b.write("f", "a\n")
+	b.ok(b.call("str_replace", path, map[string]any{"old_str": "a", "new_str": "b"}))
+	b.write("f", "c\n")
+	b.refused(b.call("undo_edit", path, nil), "changed by something else")
+	b.holds(path, "c\n")
+	b.write("f", "b\n")
+	b.ok(b.call("undo_edit", path, nil))
+	b.holds(path, "a\n")
+	b.ok(b.call("str_replace", path, map[string]any{"old_str": "a", "new_str": "b"}))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	b.ok(b.call("undo_edit", path, nil)) // nothing is lost by bringing it back
+	b.holds(path, "a\n")
+}
+
+func TestPlanning(t *testing.T) {
+	b := tooltest.New(t)
+	editor, plan := fileeditor.NewPlanning(), b.Path(".agents_tmp/PLAN.md")
+	other := b.Write("code.go", "package a\n")
+	var o observation
+	b.OK(editor, map[string]any{"command": "create", "path": plan, "file_text": "one\ntwo\n"}, &o)
+	if o.Kind != "PlanningFileEditorObservation" || o.PrevExist || o.NewContent == nil {
+		t.Errorf("observation %+v", o)
+	}
+	b.OK(editor, map[string]any{"command": "str_replace", "path": b.Path("x/../.agents_tmp/./PLAN.md"), "old_str": "two", "new_str": "2"}, nil)
+	b.OK(editor, map[string]any{"command": "insert", "path": plan, "insert_line": 2, "new_str": "3"}, nil)
+	b.Holds(".agents_tmp/PLAN.md", "one\n2\n3\n")
+	b.OK(editor, map[string]any{"command": "undo_edit", "path": plan}, nil)
+	b.OK(editor, map[string]any{"command": "view", "path": other}, nil)
+	for _, command := range []string{"create", "str_replace", "insert", "undo_edit"} {
+		b.Refused(editor, map[string]any{"command": command, "path": other, "file_text": "x", "old_str": "a", "new_str": "x", "insert_line": 0},
+			"only the plan", plan)
+		b.Refused(editor, map[string]any{"command": command, "path": b.Path("PLAN.md"), "file_text": "x", "old_str": "a", "new_str": "x", "insert_line": 0}, "only the plan")
+	}
+	b.Holds("code.go", "package a\n")
+	if err := os.Remove(plan); err != nil {
+		t.Fatal(err)
+	}
+	b.Link(other, ".agents_tmp/PLAN.md")
+	b.Refused(editor, map[string]any{"command": "str_replace", "path": plan, "old_str": "a", "new_str": "x"}, "symbolic link")
+	b.Holds("code.go", "package a\n")
 }

@@ -12,6 +12,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/textfile"
 )
 
 // maxHistory is how many edits of a file can be undone.
@@ -46,8 +47,9 @@ func (n entry) forget(ctx context.Context) {
 }
 
 // remember keeps what the file holds before an edit. An edit is not refused because
-// it cannot be undone; the model is told.
-func (e *editor) remember(ctx context.Context, before []byte, existed bool) entry {
+// it cannot be undone; the model is told. The entry's name has a digest of what the
+// file holds after the edit.
+func (e *editor) remember(ctx context.Context, before, after []byte, existed bool) entry {
 	dir := e.historyDir()
 	old, err := e.entries(ctx)
 	if err != nil {
@@ -61,7 +63,7 @@ func (e *editor) remember(ctx context.Context, before []byte, existed bool) entr
 	if existed {
 		suffix = suffixHad
 	}
-	name := path.Join(dir, fmt.Sprintf("%08d%s", next, suffix))
+	name := path.Join(dir, fmt.Sprintf("%08d.%s%s", next, digest(after), suffix))
 	err = e.files.WriteFile(ctx, name, before, tool.WriteOptions{Parents: true, Mode: 0o600})
 	if err != nil {
 		return entry{note: " (It cannot be undone.)"}
@@ -95,7 +97,8 @@ func (e *editor) entries(ctx context.Context) ([]string, error) {
 // sequence returns the number in an entry's name, or 0.
 func sequence(name string) int {
 	for _, suffix := range []string{suffixHad, suffixNone} {
-		if digits, ok := strings.CutSuffix(name, suffix); ok && len(digits) == 8 {
+		rest, ok := strings.CutSuffix(name, suffix)
+		if digits, _, _ := strings.Cut(rest, "."); ok && len(digits) == 8 {
 			n, err := strconv.Atoi(digits)
 			if err == nil {
 				return max(n, 0)
@@ -105,7 +108,20 @@ func sequence(name string) int {
 	return 0
 }
 
-// undo takes the last edit back.
+// digest identifies what a file holds.
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}
+
+// leaves reports whether the edit of an entry left data in the file. Entries of
+// older versions do not tell.
+func leaves(entry string, data []byte) bool {
+	parts := strings.Split(entry, ".")
+	return len(parts) != 3 || parts[1] == digest(data)
+}
+
+// undo takes the last edit back, unless that would take others with it.
 func (e *editor) undo(ctx context.Context) (outcome, error) {
 	names, err := e.entries(ctx)
 	if err != nil {
@@ -114,10 +130,15 @@ func (e *editor) undo(ctx context.Context) (outcome, error) {
 	if len(names) == 0 {
 		return outcome{}, wrong("There is no edit of %s to undo.", e.action.Path)
 	}
-	last := path.Join(e.historyDir(), names[len(names)-1])
+	name := names[len(names)-1]
+	last := path.Join(e.historyDir(), name)
 	now, err := e.files.ReadFile(ctx, e.action.Path, maxFile)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return outcome{}, err
+	}
+	if err == nil && !leaves(name, now) {
+		return outcome{}, wrong("%s was changed by something else after the last edit of this tool; undoing the edit would lose that change. "+
+			"View the file and edit it.", e.action.Path)
 	}
 	out, err := e.restore(ctx, last, now)
 	if err != nil {
@@ -129,8 +150,8 @@ func (e *editor) undo(ctx context.Context) (outcome, error) {
 // restore brings back what an entry holds.
 func (e *editor) restore(ctx context.Context, entry string, now []byte) (outcome, error) {
 	var out outcome
-	if d, ok := decode(now); ok {
-		out.old = &d.text
+	if d, ok := textfile.Decode(now); ok {
+		out.old = &d.Text
 	}
 	if strings.HasSuffix(entry, suffixNone) {
 		out.text = "Undid the creation of " + e.action.Path + ": the file was removed."
@@ -144,9 +165,9 @@ func (e *editor) restore(ctx context.Context, entry string, now []byte) (outcome
 		return outcome{}, err
 	}
 	out.text = "Undid the last edit of " + e.action.Path + "."
-	if d, ok := decode(before); ok {
-		out.new = &d.text
-		if shown, _ := number(firstLines(d.text), 1, maxResponse-1000); shown != "" {
+	if d, ok := textfile.Decode(before); ok {
+		out.new = &d.Text
+		if shown, _ := number(firstLines(d.Text), 1, maxResponse-1000); shown != "" {
 			out.text += " It begins with:\n" + shown
 		}
 	}
@@ -154,6 +175,6 @@ func (e *editor) restore(ctx context.Context, entry string, now []byte) (outcome
 }
 
 func firstLines(text string) []string {
-	lines, _ := splitLines(text)
+	lines, _ := textfile.SplitLines(text)
 	return lines[:min(len(lines), 2*snippetLines)]
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/textfile"
 )
 
 // maxEntries bounds how many entries of a directory are looked at.
@@ -54,7 +55,7 @@ func (e *editor) missing(ctx context.Context, err error) error {
 }
 
 // load reads the file as text; data is what it holds.
-func (e *editor) load(ctx context.Context) (d document, data []byte, err error) {
+func (e *editor) load(ctx context.Context) (d textfile.File, data []byte, err error) {
 	data, err = e.files.ReadFile(ctx, e.action.Path, maxFile)
 	switch {
 	case fault.Is(err, fault.TooLarge):
@@ -64,7 +65,7 @@ func (e *editor) load(ctx context.Context) (d document, data []byte, err error) 
 	case err != nil:
 		return d, nil, err
 	}
-	d, ok := decode(data)
+	d, ok := textfile.Decode(data)
 	if !ok {
 		return d, nil, wrong("%s is a binary file. Use the terminal (file, xxd, strings) to look at it.", e.action.Path)
 	}
@@ -90,8 +91,8 @@ func (e *editor) viewImage(ctx context.Context, kind string) (outcome, error) {
 }
 
 // viewText shows the lines asked for, as many as fit.
-func (e *editor) viewText(d document) (outcome, error) {
-	lines, _ := splitLines(d.text)
+func (e *editor) viewText(d textfile.File) (outcome, error) {
+	lines, _ := textfile.SplitLines(d.Text)
 	if len(lines) == 0 && e.action.ViewRange == nil {
 		return outcome{text: e.action.Path + " is empty."}, nil
 	}

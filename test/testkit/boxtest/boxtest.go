@@ -83,9 +83,24 @@ func (b *Backend) List(context.Context) ([]sandbox.Handle, error) {
 	defer b.mu.Unlock()
 	var all []sandbox.Handle
 	for id := range b.boxes {
-		all = append(all, sandbox.Handle{Backend: "bench", ID: id})
+		all = append(all, handle(id))
 	}
 	return all, nil
+}
+
+// version is what handles of this backend must have.
+const version = 1
+
+func handle(id string) sandbox.Handle {
+	return sandbox.Handle{Backend: "bench", ID: id, Version: version}
+}
+
+// check refuses handles that this backend did not give out.
+func check(h sandbox.Handle) error {
+	if h.Backend != "bench" || h.Version != version {
+		return fault.New(fault.Invalid, "sandbox_handle", "The handle is not of this backend.")
+	}
+	return nil
 }
 
 // Create implements sandbox.Backend.
@@ -98,6 +113,9 @@ func (b *Backend) Create(_ context.Context, spec sandbox.Spec) (sandbox.Box, err
 	}
 	if fail != nil {
 		return nil, fail
+	}
+	if b.find(spec.ID) != nil {
+		return nil, fault.New(fault.Conflict, "sandbox_exists", "There is a box of this id.")
 	}
 	if err := os.MkdirAll(b.Workspace(spec.ID), 0o700); err != nil {
 		return nil, err
@@ -143,6 +161,9 @@ func (b *Backend) find(id string) *box {
 
 // Adopt implements sandbox.Backend.
 func (b *Backend) Adopt(_ context.Context, h sandbox.Handle) (sandbox.Box, error) {
+	if err := check(h); err != nil {
+		return nil, err
+	}
 	x := b.find(h.ID)
 	if x == nil {
 		return nil, fault.New(fault.NotFound, "no_box", "There is no such box.")
@@ -155,11 +176,17 @@ func (b *Backend) Adopt(_ context.Context, h sandbox.Handle) (sandbox.Box, error
 
 // Restart implements sandbox.Backend.
 func (b *Backend) Restart(_ context.Context, h sandbox.Handle) (sandbox.Box, error) {
+	if err := check(h); err != nil {
+		return nil, err
+	}
 	return b.boot(h.ID)
 }
 
 // Destroy implements sandbox.Backend.
 func (b *Backend) Destroy(_ context.Context, h sandbox.Handle) error {
+	if err := check(h); err != nil {
+		return err
+	}
 	if x := b.find(h.ID); x != nil {
 		x.kill()
 		<-x.ended
@@ -175,7 +202,7 @@ type view struct {
 	b *Backend
 }
 
-func (v *view) Handle() sandbox.Handle { return sandbox.Handle{Backend: "bench", ID: v.id} }
+func (v *view) Handle() sandbox.Handle { return handle(v.id) }
 func (v *view) WorkingDir() string     { return v.b.Workspace(v.id) }
 func (v *view) Done() <-chan struct{}  { v.watched.Store(true); return v.ended }
 func (v *view) Dial(ctx context.Context) (net.Conn, error) {

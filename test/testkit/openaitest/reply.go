@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"parley/internal/llm/llmtest"
 )
 
 // Call is a tool call of a reply.
@@ -17,8 +19,8 @@ type Call struct {
 
 // Usage are the token counts of a reply.
 type Usage struct {
-	Prompt, Completion, Cached, Reasoning int64
-	Cost                                  *float64 // USD; nil = the endpoint does not say
+	Prompt, Completion, Cached, Written, Reasoning int64
+	Cost                                           *float64 // USD; nil = the endpoint does not say
 }
 
 // Reply says how to answer one request. The zero value is an empty answer.
@@ -44,6 +46,9 @@ type Reply struct {
 	CutAfter   int             // a stream: after that many chunks break the connection
 	Hang       bool            // never answer
 	Drop       bool            // break the connection instead of an answer
+
+	fault    llmtest.Fault  // trouble in the middle of the answer
+	rawUsage map[string]any // instead of Usage
 }
 
 // Text answers with text.
@@ -100,13 +105,16 @@ func (r *Reply) finish() string {
 
 // usage renders the usage object.
 func (r *Reply) usage(req *Request) map[string]any {
+	if r.rawUsage != nil {
+		return r.rawUsage
+	}
 	u := r.Usage
 	if u == nil {
 		u = &Usage{Prompt: int64(len(req.Raw))/4 + 1, Completion: int64(len(r.Text)+len(r.Reasoning))/4 + 1}
 	}
 	out := map[string]any{
 		"prompt_tokens": u.Prompt, "completion_tokens": u.Completion, "total_tokens": u.Prompt + u.Completion,
-		"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached},
+		"prompt_tokens_details":     map[string]any{"cached_tokens": u.Cached, "cache_write_tokens": u.Written},
 		"completion_tokens_details": map[string]any{"reasoning_tokens": u.Reasoning},
 	}
 	if u.Cost != nil {

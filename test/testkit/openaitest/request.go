@@ -30,6 +30,8 @@ type Message struct {
 	Content    json.RawMessage `json:"content"`
 	ToolCalls  []MessageCall   `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
+
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 }
 
 // MessageCall is a tool call of the history.
@@ -323,6 +325,11 @@ func checkSchema(raw json.RawMessage) string {
 	}
 	if _, ok := object["properties"].(map[string]any); !ok {
 		return "object schema missing properties"
+	}
+	for _, key := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
+		if _, ok := object[key]; ok {
+			return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+		}
 	}
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource("mem:///parameters", doc); err != nil {

@@ -5,7 +5,6 @@
 // misbehave on demand: raw bytes, odd statuses, silence, cut streams.
 //
 // Tests in the same process use it directly; tests that start the real binary
-// give it URL()+"/v1" as base URL.
 package openaitest
 
 import (
@@ -23,8 +22,8 @@ import (
 
 // Server is the endpoint.
 type Server struct {
-	http    *httptest.Server
-	closing chan struct{}
+	http   *httptest.Server
+	scribe *scribe
 
 	mu       sync.Mutex
 	key      string
@@ -33,7 +32,6 @@ type Server struct {
 	handler  func(*Request) Reply
 	requests []*Request
 	more     chan struct{} // closed and replaced at each request
-	calls    int           // tool calls answered so far: their ids are unique
 }
 
 type queue struct {
@@ -44,7 +42,7 @@ type queue struct {
 // New starts a server that is closed at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{closing: make(chan struct{}), more: make(chan struct{})}
+	s := &Server{scribe: &scribe{closing: make(chan struct{})}, more: make(chan struct{})}
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("openaitest: %v", err)
@@ -58,7 +56,7 @@ func New(t testing.TB) *Server {
 }
 
 func (s *Server) close() {
-	close(s.closing)
+	close(s.scribe.closing)
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
@@ -184,7 +182,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	case problem != "":
 		writeError(w, http.StatusBadRequest, problem)
 	default:
-		s.answer(w, r, req, s.next(req))
+		s.scribe.answer(w, r, req, s.next(req))
 	}
 }
 

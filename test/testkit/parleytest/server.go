@@ -157,7 +157,8 @@ func (s *Server) Again() {
 	s.log = &logBuffer{}
 	s.cmd = exec.Command(Binary(s.t), append(args, s.opt.Args...)...)
 	s.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "SESSION_API_KEY=" + Key,
-		"PARLEY_LLM_RETRY_MIN=50ms", "PARLEY_LLM_RETRY_MAX=200ms"}, s.opt.Env...)
+		"PARLEY_LLM_RETRY_MIN=50ms", "PARLEY_LLM_RETRY_MAX=200ms",
+		"PARLEY_AUTO_TITLES=false"}, s.opt.Env...)
 	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.opt.Cred}
 	if err := s.cmd.Start(); err != nil {

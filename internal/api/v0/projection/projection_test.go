@@ -641,3 +641,11 @@ func FuzzProject(f *testing.F) {
 		}
 	})
 }
+
+func TestMetricsCarryTheCeiling(t *testing.T) {
+	m := projection.MetricsOf(&conversation.StateUpdateEvent{Key: conversation.KeyStats, Value: json.RawMessage(
+		`{"usage_to_metrics":{"agent":{"model_name":"p/m","accumulated_cost":0.5,"max_budget_per_task":2.5,"accumulated_token_usage":{}}}}`)})
+	if m == nil || m.MaxBudget == nil || *m.MaxBudget != 2.5 || m.AccumulatedCost != 0.5 {
+		t.Errorf("%+v", m)
+	}
+}

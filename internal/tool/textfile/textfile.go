@@ -1,4 +1,7 @@
-package fileeditor
+// Package textfile reads text files as text and stores an edited text the way the
+// file was stored: encoding and line ends are kept. Binary files are refused. It
+// does no I/O.
+package textfile
 
 import (
 	"bytes"
@@ -25,25 +28,26 @@ var (
 	bomUTF16BE = []byte{0xfe, 0xff}
 )
 
-// document is a file's text with what is needed to store it the same way.
-type document struct {
-	text     string // with "\n" as line end if crlf
+// File is a file's text with what is needed to store it the same way. The zero
+// value is an empty UTF-8 file.
+type File struct {
+	Text     string // with "\n" as line end if crlf
 	encoding encoding
 	crlf     bool // every line ends with "\r\n"
 }
 
-// decode reads a file. ok is false if it is binary.
-func decode(data []byte) (d document, ok bool) {
+// Decode reads a file. ok is false if it is binary.
+func Decode(data []byte) (f File, ok bool) {
 	text, enc, ok := decodeText(data)
 	if !ok {
-		return document{}, false
+		return File{}, false
 	}
-	d = document{text: text, encoding: enc}
+	f = File{Text: text, encoding: enc}
 	if n := strings.Count(text, "\r\n"); n > 0 && n == strings.Count(text, "\n") {
-		d.crlf = true
-		d.text = strings.ReplaceAll(text, "\r\n", "\n")
+		f.crlf = true
+		f.Text = strings.ReplaceAll(text, "\r\n", "\n")
 	}
-	return d, true
+	return f, true
 }
 
 func decodeText(data []byte) (string, encoding, bool) {
@@ -104,13 +108,13 @@ func decodeUTF16(data []byte, order byteOrder) (string, bool) {
 	return text, bytes.Equal(encodeUTF16(nil, text, order), data) && !strings.ContainsRune(text, 0)
 }
 
-// encode stores text as the document was stored. ok is false if its encoding has
-// no code for a character.
-func (d document) encode(text string) (data []byte, ok bool) {
-	if d.crlf {
+// Encode stores text as the file was stored. ok is false if its encoding (Latin-1)
+// has no code for a character.
+func (f File) Encode(text string) (data []byte, ok bool) {
+	if f.crlf {
 		text = strings.ReplaceAll(text, "\n", "\r\n")
 	}
-	switch d.encoding {
+	switch f.encoding {
 	case utf8BOM:
 		return append(bytes.Clone(bomUTF8), text...), true
 	case utf16LE:
@@ -142,23 +146,10 @@ func encodeLatin1(text string) ([]byte, bool) {
 	return data, true
 }
 
-// adapt gives a model's text the line ends of the document's text.
-func (d document) adapt(text string) string {
-	if d.crlf {
+// Adapt gives a model's text the line ends of the file's text.
+func (f File) Adapt(text string) string {
+	if f.crlf {
 		return strings.ReplaceAll(text, "\r\n", "\n")
 	}
 	return text
 }
-
-// splitLines returns the lines without their ends, and whether the last one has
-// an end. An empty text has no lines.
-func splitLines(text string) (lines []string, ended bool) {
-	if text == "" {
-		return nil, true
-	}
-	body, ended := strings.CutSuffix(text, "\n")
-	return strings.Split(body, "\n"), ended
-}
-
-// lineAt returns the number of the line that holds the byte at offset.
-func lineAt(text string, offset int) int { return 1 + strings.Count(text[:offset], "\n") }

@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/agent"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/llm"
+	"parley/internal/spend"
+	"parley/internal/store"
+)
+
+// errNoVision says that the model cannot see the images of the last message.
+var errNoVision = errors.New("the model takes no images")
+
+// step is one call of the agent's model.
+type step struct {
+	choice    account.LLM
+	fallbacks []account.LLM
+	tab       *spend.Tab
+	clock     *clock
+	history   []conversation.Payload
+	fields    agent.ProviderFields
+	masker    Masker
+	tools     *toolbox
+	seen      string // the last user message that the model reads
+}
+
+// startModel calls the model with the history so far. The settings are read
+// anew: a key that was replaced, a ceiling that was raised and a profile that was
+// edited count at once.
+func (l *live) startModel() {
+	l.steps++
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 10*time.Second)
+	defer cancel()
+	if err := l.refresh(ctx); err != nil {
+		l.fail(err)
+		return
+	}
+	if l.noteFallbacks(); l.quit != nil {
+		return
+	}
+	s := &step{tools: l.e.toolbox(l.conv.Options.Tools), choice: l.choice, fallbacks: l.fallbacks, clock: &clock{}, history: l.history,
+		fields: l.state.ProviderFields, masker: l.masker, seen: l.state.LastUserMsgID}
+	s.tab = l.e.opt.Spend.Open(l.scope(store.UseAgent, func(_ context.Context, w spend.Wait) {
+		l.post(func(l *live) { l.noteWait(w) })
+	}))
+	l.start(func(ctx context.Context) func(*live) {
+		resp, err := guarded(l.e, "model", func() (*llm.Response, error) { return l.callModel(ctx, s) })
+		return func(l *live) { l.modelDone(context.Cause(ctx), s, resp, err) }
+	})
+}
+
+// scope says what a call of this conversation counts for.
+func (l *live) scope(use string, onWait func(context.Context, spend.Wait)) spend.Scope {
+	s := spend.Scope{Conversation: l.id, Parent: l.conv.ParentID, Owner: l.conv.Owner, Use: use,
+		Ceilings: l.ceilings, OnWait: onWait}
+	if use == store.UseAgent {
+		s.Anchor = l.anchor
+	}
+	return s
+}
+
+func (l *live) callModel(ctx context.Context, s *step) (*llm.Response, error) {
+	model, err := l.e.paidModel(s.choice, ModelOptions{Fallbacks: s.fallbacks,
+		OnRetry: func(_ context.Context, r llm.Retry) { l.post(func(l *live) { l.noteRetry(r) }) }}, s.tab, s.clock)
+	if err != nil {
+		return nil, err
+	}
+	if !model.Info().Vision && lastUserHasImage(s.history) {
+		return nil, errNoVision
+	}
+	tools, err := s.tools.specs()
+	if err != nil {
+		return nil, err
+	}
+	shown := &veil{masker: s.masker, send: func(text, reasoning string) { l.e.opt.Hub.Delta(l.id, l.head.Load(), text, reasoning) }}
+	resp, err := model.Do(ctx, &llm.Request{Messages: agent.View(s.history, s.fields), Tools: tools, SessionID: string(l.id),
+		OnDelta: shown.take})
+	shown.end()
+	if err == nil && resp == nil {
+		err = &llm.Error{Class: llm.ClassNoResponse}
+	}
+	return resp, err
+}
+
+// lastUserHasImage reports whether the newest message of the user has an image.
+func lastUserHasImage(history []conversation.Payload) bool {
+	for i := len(history) - 1; i >= 0; i-- {
+		m, ok := history[i].(*conversation.MessageEvent)
+		if !ok || m.Source != conversation.SourceUser {
+			continue
+		}
+		for _, parts := range [][]content.Part{m.LLMMessage.Content, m.ExtendedContent} {
+			for _, p := range parts {
+				if p.Type == content.TypeImage && len(p.ImageURLs) > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// noteRetry tells the user what the run waits for. That it cannot be stored is no
+// reason to stop the run.
+func (l *live) noteRetry(r llm.Retry) {
+	notes := l.state.Notes
+	notes.LLMRetry = &conversation.LLMRetry{Attempt: r.Attempt, MaxAttempts: r.MaxAttempts,
+		WaitSeconds: r.Wait.Seconds(), Fallback: r.Fallback}
+	if r.Err != nil {
+		notes.LLMRetry.Code, notes.LLMRetry.Reason = r.Err.Class.Code(), r.Err.Message
+	}
+	l.note(notes)
+}
+
+// noteWait shows a call that waits for room under a ceiling like one that waits
+// for a retry.
+func (l *live) noteWait(w spend.Wait) {
+	notes := l.state.Notes
+	notes.LLMRetry = &conversation.LLMRetry{Code: "BudgetWait", Reason: fmt.Sprintf(
+		"The call of %s waits for other calls to end: what they may cost at most takes the rest of the budget.", w.Model)}
+	l.note(notes)
+}
+
+// noteFallbacks tells which fallbacks of the model the owner does not have.
+func (l *live) noteFallbacks() {
+	notes := l.state.Notes
+	if notes.MissingFallbacks = l.missing; !reflect.DeepEqual(notes, l.state.Notes) {
+		l.note(notes)
+	}
+}
+
+func (l *live) note(notes conversation.AgentNotes) {
+	if err := l.append(stateUpdate(conversation.KeyAgentState, notes)); err != nil {
+		l.e.opt.Logger.Warn("state of the run not noted", "conversation", l.id, "error", err)
+	}
+}
+
+// modelDone records an answer, and what it cost in any case. cause is why the
+// call was cancelled, if it was.
+func (l *live) modelDone(cause error, s *step, resp *llm.Response, err error) {
+	if err == nil {
+		hide(resp, l.masker)
+		resp.ID = l.freshResponseID(resp.ID)
+	} else {
+		resp = nil
+	}
+	l.owe(s.tab, store.UseAgent, s.clock, resp)
+	l.anchor = s.tab.Anchor()
+	if err != nil {
+		l.modelFailed(cause, s, err)
+		return
+	}
+	turn, err := guarded(l.e, "answer", func() (agent.Turn, error) {
+		return agent.Interpret(resp, s.tools.set, l.policy()), nil
+	})
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	events := append(turn.Events, statsNow())
+	if notes, news := l.notesAfter(resp); news {
+		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+	}
+	var trigger conversation.Trigger
+	switch {
+	case turn.Confirm:
+		trigger = conversation.TrigConfirm
+	case turn.Finish && l.state.LastUserMsgID != s.seen:
+		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
+	case turn.Finish:
+		trigger = conversation.TrigFinish
+	}
+	l.must(func() { l.stepDone(cause) }, trigger, events...)
+}
+
+// notesAfter are the notes after an answer, and whether they tell anything new.
+func (l *live) notesAfter(resp *llm.Response) (conversation.AgentNotes, bool) {
+	notes := conversation.AgentNotes{MissingFallbacks: l.missing}
+	news := !reflect.DeepEqual(notes, l.state.Notes)
+	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
+		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
+		news = true
+	}
+	return notes, news
+}
+
+// validMembers reports whether all values are JSON: what is not could never be stored.
+func validMembers(m map[string]json.RawMessage) bool {
+	for _, raw := range m {
+		if !json.Valid(raw) {
+			return false
+		}
+	}
+	return true
+}
+
+// freshResponseID returns id, or one of our own if an earlier answer had the same:
+// some endpoints number every answer alike, and calls are grouped by it.
+func (l *live) freshResponseID(id string) string {
+	for _, p := range l.history {
+		switch e := p.(type) {
+		case *conversation.ActionEvent:
+			if e.LLMResponseID == id {
+				return conversation.NewEventID()
+			}
+		case *conversation.MessageEvent:
+			if e.LLMResponseID == id {
+				return conversation.NewEventID()
+			}
+		}
+	}
+	return id
+}
+
+func (l *live) modelFailed(cause error, s *step, err error) {
+	switch {
+	case errors.Is(cause, ErrInterrupted):
+		l.stepDone(cause)
+	case isLeaving(cause):
+	case errors.Is(err, errNoVision):
+		l.refuseImages(cause, s)
+	default:
+		l.fail(err)
+	}
+}
+
+// refuseImages answers a message with images in the place of a model that takes
+// none (agent protocol 4.2): the user decides whether to take another one.
+func (l *live) refuseImages(cause error, s *step) {
+	text := fmt.Sprintf("The model %s takes no images, so I cannot look at what you sent. "+
+		"Choose a model with vision (llm_model in the settings, or another LLM profile for this conversation) and send it again, "+
+		"or describe in words what it shows.", s.choice.Model)
+	if s.choice.DisableVision != nil && *s.choice.DisableVision {
+		text = fmt.Sprintf("Images are turned off for the model %s (disable_vision), so I cannot look at what you sent. "+
+			"Set disable_vision to false in its LLM profile and send it again, or describe in words what it shows.", s.choice.Model)
+	}
+	said := &conversation.MessageEvent{
+		Header:     conversation.Head(conversation.KindMessage, conversation.SourceAgent, time.Time{}),
+		LLMMessage: conversation.LLMMessage{Role: content.RoleAssistant, Content: []content.Part{content.Text(text)}}}
+	trigger := conversation.TrigFinish
+	if l.state.LastUserMsgID != s.seen { // the user has said more meanwhile
+		trigger = ""
+	}
+	l.must(func() { l.stepDone(cause) }, trigger, said)
+}

@@ -1,0 +1,63 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+
+	"parley/internal/tool"
+	"parley/internal/tool/textfile"
+)
+
+// NameWrite is the name of the tool that writes a file.
+const NameWrite = "write_file"
+
+//go:embed write_file.md
+var writeDescription string
+
+// WriteAction is the input of write_file.
+type WriteAction struct {
+	FilePath string `json:"file_path" desc:"Path of the file, absolute or relative to the working directory."`
+	Content  string `json:"content" desc:"The whole new content of the file."`
+}
+
+type writeMembers struct {
+	FilePath   string  `json:"file_path"`
+	IsNewFile  bool    `json:"is_new_file"`
+	OldContent *string `json:"old_content,omitempty"`
+	NewContent *string `json:"new_content,omitempty"`
+}
+
+// Write returns the tool that writes a file.
+func Write() tool.Tool {
+	spec := tool.Spec{Name: NameWrite, Description: writeDescription, Destructive: true, Idempotent: true}
+	return tool.New(spec, runWrite, tool.WithResource(func(a WriteAction) string { return resource(a.FilePath) }))
+}
+
+func runWrite(ctx context.Context, env *tool.Env, a WriteAction) (tool.Result, error) {
+	m, err := write(ctx, env, a)
+	text := "Wrote " + m.FilePath + "."
+	if m.IsNewFile {
+		text = "Created " + m.FilePath + "."
+	}
+	return observe("WriteFileObservation", text, m, err)
+}
+
+func write(ctx context.Context, env *tool.Env, a WriteAction) (m writeMembers, err error) {
+	m.FilePath = a.FilePath
+	if m.FilePath, err = place(env, a.FilePath); err != nil {
+		return m, err
+	}
+	f, _, err := load(ctx, env, m.FilePath)
+	var none *missing
+	if m.IsNewFile = errors.As(err, &none); err != nil && !m.IsNewFile {
+		return m, err
+	}
+	if m.IsNewFile {
+		f = textfile.File{}
+	} else {
+		m.OldContent = recorded(f.Text)
+	}
+	m.NewContent = recorded(a.Content)
+	return m, store(ctx, env, m.FilePath, f, a.Content)
+}
