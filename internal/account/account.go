@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"sort"
 	"strconv"
 	"time"
@@ -106,6 +107,9 @@ type Settings struct {
 	// TitleProfile names the profile that titles are made with; "" = the
 	// conversation's own model.
 	TitleProfile string `json:"title_llm_profile,omitempty"`
+	// Kept is an object of members that Parley keeps for its clients and does not
+	// act on. It holds no secrets. What it means is up to the API that writes it.
+	Kept json.RawMessage `json:"kept,omitempty"`
 }
 
 // EachSecret implements Sealable.
@@ -137,9 +141,11 @@ type MCPConfig struct {
 
 // MCPHTTPServer is reached over SSE or streamable HTTP.
 type MCPHTTPServer struct {
+	Name    string `json:"name,omitempty"` // "" = only its place in the list tells it apart
 	URL     string `json:"url"`
-	APIKey  Secret `json:"api_key"`
-	Timeout *int   `json:"timeout,omitempty"` // seconds, 1..3600; streamable HTTP only
+	APIKey  Secret `json:"api_key"`           // a bearer token
+	Timeout *int   `json:"timeout,omitempty"` // seconds, 1..3600
+	MCPCommon
 }
 
 // MCPStdioServer is started inside the sandbox.
@@ -148,6 +154,14 @@ type MCPStdioServer struct {
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
 	Env     map[string]Secret `json:"env"` // values often are keys: treated as secrets
+	MCPCommon
+}
+
+// MCPCommon is what servers of all kinds have.
+type MCPCommon struct {
+	Disabled bool `json:"disabled,omitempty"` // kept, but no conversation gets it
+	// Rest are members that are kept for clients and have no effect.
+	Rest map[string]json.RawMessage `json:"rest,omitempty"`
 }
 
 // EachSecret implements Sealable. Map values are written back.

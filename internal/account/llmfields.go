@@ -74,7 +74,7 @@ func (in *LLMInput) Over(stored *LLM, preserve bool, loc ...any) (LLM, error) {
 		if kept := old[path]; kept.IsSet() && (in.keep[path] || preserve && in.none[path]) {
 			*s = kept
 			refused = append(refused, fault.Field{Loc: at(loc, path), Type: "value_error", Ctx: map[string]any{"error": map[string]any{}},
-				Msg: "Value error, The stored value belongs to another endpoint: send it again, or null to drop it"})
+				Msg: "Value error, The stored value belongs to another endpoint: send it again, or an empty text to drop it"})
 		}
 	})
 	if preserve && l.ExtraHeaders == nil && in.none["extra_headers"] && l.SameEndpoint(stored) {
@@ -355,6 +355,8 @@ func isKind(v any, kind string) bool {
 		_, ok = v.(bool)
 	case "object":
 		_, ok = v.(map[string]any)
+	case "number":
+		_, ok = v.(json.Number)
 	case "count":
 		n, isNumber := v.(json.Number)
 		i, err := n.Int64()

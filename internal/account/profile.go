@@ -21,10 +21,15 @@ const (
 
 var profileName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// CheckProfileName returns Invalid for what cannot be the name of a profile. loc
-// is where the name stands in the request.
+// CheckProfileName returns Invalid for what cannot be the name of a profile: names
+// are parts of addresses, and "." and ".." mean something else there. loc is where
+// the name stands in the request.
 func CheckProfileName(name string, loc ...any) error {
-	if profileName.MatchString(name) {
+	switch {
+	case name == "." || name == "..":
+		return Invalid([]fault.Field{{Loc: loc, Type: "value_error", Input: name, Ctx: map[string]any{"error": map[string]any{}},
+			Msg: "Value error, A profile cannot be named " + name + ", which means something else in an address"}})
+	case profileName.MatchString(name):
 		return nil
 	}
 	return Invalid([]fault.Field{{Loc: loc, Type: "string_pattern_mismatch", Input: name,
@@ -188,11 +193,17 @@ func (s *Settings) choose(name string, l LLM) {
 	if !key.IsSet() && now.Model != "" && l.SameEndpoint(&now) {
 		key = now.APIKey
 	}
+	l.APIKey = key
+	s.put(l)
+	s.ActiveProfile = name
+}
+
+// put makes a model that of the settings.
+func (s *Settings) put(l LLM) {
 	model, base := l.Model, l.BaseURL
-	s.LLMModel, s.LLMBaseURL, s.LLMAPIKey = &model, &base, key
-	tuning := l
-	tuning.APIKey = Secret{}
-	s.Tuning, s.ActiveProfile = &tuning, name
+	s.LLMModel, s.LLMBaseURL, s.LLMAPIKey = &model, &base, l.APIKey
+	l.APIKey = Secret{}
+	s.Tuning = &l
 }
 
 // reconsider drops what a profile brought once the settings choose another model
@@ -206,6 +217,18 @@ func (s *Settings) reconsider() {
 		p.APIKey.IsSet() && p.APIKey != s.LLMAPIKey {
 		s.ActiveProfile = ""
 	}
+}
+
+// ChooseTitleProfile names the profile that titles are made with; "" is the
+// conversation's own model. Invalid if there is no such profile; loc is where the
+// name stands in the request.
+func (s *Settings) ChooseTitleProfile(name string, loc ...any) error {
+	if _, ok := s.Profiles[name]; !ok && name != "" {
+		return Invalid([]fault.Field{{Loc: loc, Type: "value_error", Input: name, Ctx: map[string]any{"error": map[string]any{}},
+			Msg: "Value error, There is no LLM profile of that name"}})
+	}
+	s.TitleProfile = name
+	return nil
 }
 
 // FallbackModels returns the profiles that a configuration falls back on, in its

@@ -54,8 +54,8 @@ func (c SecretChange) Apply(old Secret) Secret {
 // SettingsInput is a request to store settings. It is complete: a member that is
 // null or absent is reset to its default. The exceptions, which are kept then,
 // are the three secrets, the model, its base URL, the consent and the secrets
-// store. What the legacy API has no word for (profiles) is kept, as far as it fits
-// the model.
+// store. What the legacy API has no word for (profiles, the titles' profile, what
+// is kept for newer clients) is kept, as far as it fits the model.
 type SettingsInput struct {
 	Language                           *string         `json:"language"`
 	Agent                              *string         `json:"agent"`
@@ -158,6 +158,7 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		Profiles:                           old.Profiles,
 		ActiveProfile:                      old.ActiveProfile,
 		TitleProfile:                       old.TitleProfile,
+		Kept:                               old.Kept,
 	}
 	next.reconsider()
 	return next

@@ -116,11 +116,13 @@ func TestAgentModels(t *testing.T) {
 			"/api/llm/models?provider=openai": `{"models":["openai/gpt-a","openai/gpt-b"]}`,
 			"/api/llm/models?provider=nobody": `{"models":[]}`,
 			"/api/llm/models/verified":        `{"models":{"anthropic":["claude-x"],"openai":["gpt-a"]}}`,
+			"/api/tools/":                     `["sh"]`,
 		} {
 			if b := w.as(key, "GET", base+path, nil).is(200); string(b.body) != want+"\n" && string(b.body) != want {
 				t.Errorf("%s: %s", path, b.body)
 			}
 		}
 		w.as(key, "GET", base+"/api/llm/subscription/openai/models", nil).is(501)
+		w.as(key, "GET", base+"/api/tools/none", nil).is(404)
 	}
 }

@@ -135,11 +135,11 @@ func TestNothingIsRedirected(t *testing.T) {
 	for path, want := range map[string]int{
 		agent + "//api/conversations/" + id:         200,
 		agent + "/api/bash":                         404,
-		agent + "/api/tools":                        501,
+		agent + "/api/tools":                        200,
 		agent + "/api/conversations/" + id + "/":    404,
 		"/par%20ley//api/v1/app-conversations":      200,
 		"/par%20ley/api/v1/app-conversations/" + id: 200,
-		"//par%20ley" + agent + "/api/tools/":       501,
+		"//par%20ley" + agent + "/api/tools/":       200,
 		"/par ley/api/v1/app-conversations":         200,
 		"/par%20leyx/alive":                         404,
 		"/par%20ley":                                200,

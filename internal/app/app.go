@@ -135,7 +135,9 @@ func (a *App) wire(keys *vault.Vault) {
 		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
 	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: defaultTools(),
 		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,
-		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
+		NewMasker: func(values []string) engine.Masker {
+			return vault.NewMasker(append(values, a.cfg.AWSBearerToken.Reveal())...) // the server's own key is sent to models, too
+		},
 		Holder:    "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
 		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Private: []string{a.cfg.Data}, Logger: a.log})
 }

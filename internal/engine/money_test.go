@@ -23,12 +23,14 @@ func priced() llm.Info {
 	return llm.Info{Model: "test/model", NativeTools: true, MaxOutput: 1000, Price: &llm.Price{Input: 1e-6, Output: 1e-6, CacheRead: 1e-7, CacheWrite: 1e-6}}
 }
 
-// costs lets the price decide what an answer costs.
+// costs makes the endpoint report what its counts cost at the price: counts this
+// small are not believed without that.
 func costs(s step, prompt, completion int64) step {
 	return func(ctx context.Context, r *llm.Request) (*llm.Response, error) {
 		resp, err := s(ctx, r)
 		if resp != nil {
-			resp.Cost, resp.Usage = nil, conversation.Usage{Model: "test/model", PromptTokens: prompt, CompletionTokens: completion}
+			resp.Usage = conversation.Usage{Model: "test/model", PromptTokens: prompt, CompletionTokens: completion}
+			resp.Cost, resp.Reported = ptr(priced().Price.Cost(resp.Usage)), true
 		}
 		return resp, err
 	}

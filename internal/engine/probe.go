@@ -70,8 +70,10 @@ func keysOf(s *account.Settings, l account.LLM) []string {
 	var values []string
 	add := func(path string, v *account.Secret) { values = append(values, hidden(path, v.Reveal())...) }
 	l.EachSecret(add)
+	values = append(values, account.AddressSecrets(l.BaseURL)...)
 	if s != nil {
 		s.EachSecret(add)
+		values = append(values, addressSecrets(s)...)
 	}
 	return values
 }

@@ -23,13 +23,19 @@ func (e *Engine) checkLLM(l account.LLM) error {
 		return fault.New(fault.Invalid, CodeNoModel, "No LLM model is configured.").
 			WithHint("Set llm_model with POST /api/settings, or start the server with --demo.")
 	}
+	_, err := e.opt.Models(l, ModelOptions{})
+	if fault.CodeOf(err) == codeNoProvider { // nobody knows yet whether it needs a key
+		return err
+	}
 	if !l.HasKey() && needsKey(l) {
 		return fault.New(fault.Invalid, CodeNoKey, "The model %s needs an API key.", l.Model).
 			WithHint("Set llm_api_key with POST /api/settings.")
 	}
-	_, err := e.opt.Models(l, ModelOptions{})
 	return err
 }
+
+// codeNoProvider is the code of a model id that does not say where the model is.
+const codeNoProvider = "llm_model_without_provider"
 
 // needsKey reports whether a model cannot be called without an API key. Headers
 // of the user's own may hold it.
@@ -118,6 +124,17 @@ func secretValues(s *account.Settings, conv *conversation.Conversation) []string
 	add := func(path string, v *account.Secret) { values = append(values, hidden(path, v.Reveal())...) }
 	s.EachSecret(add)
 	conv.Options.EachSecret(add)
+	values = append(values, account.AddressSecrets(conv.Options.LLM.BaseURL)...)
+	return append(values, addressSecrets(s)...)
+}
+
+// addressSecrets are those in the addresses of a user's models.
+func addressSecrets(s *account.Settings) []string {
+	own := s.LLM()
+	values := account.AddressSecrets(own.BaseURL)
+	for _, p := range s.Profiles {
+		values = append(values, account.AddressSecrets(p.BaseURL)...)
+	}
 	return values
 }
 

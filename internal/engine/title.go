@@ -164,7 +164,7 @@ func cleanTitle(text string) string {
 			}
 			return r
 		}, line)
-		line = titleNoise.ReplaceAllString(strings.Trim(line, " #*_`>-"), "")
+		line = titleNoise.ReplaceAllString(strings.TrimLeft(line, " #*_`>-"), "")
 		line = strings.TrimRight(strings.Trim(line, " #*_`\"'“”„«»"), " .")
 		if strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			return shorten(line)

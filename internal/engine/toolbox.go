@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"parley/internal/agent"
+	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/tool"
@@ -23,6 +24,17 @@ type toolbox struct {
 
 // ToolNames returns the names of all tools that a conversation can have.
 func (e *Engine) ToolNames() []string { return e.opt.Tools.Names() }
+
+// chosenTools are the names of a conversation's tools, but finish and think.
+func (e *Engine) chosenTools(conv *conversation.Conversation) []string {
+	names := []string{}
+	for _, t := range e.pick(conv.Options.Tools).Tools() {
+		if spec := t.Spec(); !spec.NoConfirm {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
 
 // toolbox returns the tools with these names; no names are the default set. A tool
 // that this version does not have any more is left out: a conversation goes on

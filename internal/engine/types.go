@@ -57,6 +57,7 @@ type View struct {
 	*conversation.Conversation
 	Sandbox       *store.Sandbox // nil when it is gone
 	SandboxStatus store.SandboxStatus
+	Tools         []string // names of its agent's tools, but those that every agent has
 	// Calls returns the single model calls by usage id. It may read the log, and
 	// lives as long as the context of the look-up. nil in lists.
 	Calls func() (map[string]conversation.Calls, error)

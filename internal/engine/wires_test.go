@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -206,16 +207,21 @@ func spoken(t *rapid.T, label string) string {
 		"ends with space \n", strings.Repeat("long ", 300), "<function=echo>", "AKIAPARLEYTEST000000", "\u2028"}).Draw(t, label)
 }
 
-func drawCall(t *rapid.T, n int) content.ToolCall {
+// drawCall is a call. once is part of its id: the endpoints know by it what they
+// have signed, and for whom.
+func drawCall(t *rapid.T, once string) content.ToolCall {
 	name := rapid.SampledFrom([]string{"echo", "echo", "shot", "silent", "finish", "no such tool", "bad n\u00e4me/\x01", "key-of-chat-0123456789", strings.Repeat("x", 200)}).Draw(t, "tool")
-	id := rapid.SampledFrom([]string{"call", "call_0", "call_1", fmt.Sprint("toolu_", n), "key-of-chat-0123456789", "", "a b/\u00e4", strings.Repeat("i", 100)}).Draw(t, "id")
+	id := rapid.SampledFrom([]string{"call", "call_0", "call_1", "toolu_1", "", "a b/\u00e4", strings.Repeat("i", 100)}).Draw(t, "id")
+	if id != "" {
+		id += once
+	}
 	args := rapid.SampledFrom([]string{`{"command":"x"}`, `{"command":"key-of-chat-0123456789"}`, `{}`, `{"command":`, ``, `[1]`, `"text"`, `{"command":"\u0000\ud800"}`, `{"a":1,"a":2}`,
 		`{"command":"x","security_risk":"LOW","summary":"s"}`}).Draw(t, "args")
 	return content.ToolCall{ID: id, Name: name, Arguments: args}
 }
 
 // drawReplies are what models answer to one message of the user.
-func drawReplies(t *rapid.T) []llmtest.Reply {
+func drawReplies(t *rapid.T, message int) []llmtest.Reply {
 	var out []llmtest.Reply
 	for n := range rapid.IntRange(0, 4).Draw(t, "answers") {
 		r := llmtest.Reply{Text: spoken(t, "text")}
@@ -228,9 +234,12 @@ func drawReplies(t *rapid.T) []llmtest.Reply {
 			}
 		}
 		for i := range rapid.IntRange(0, 4).Draw(t, "calls") {
-			r.Calls = append(r.Calls, drawCall(t, 10*n+i))
+			r.Calls = append(r.Calls, drawCall(t, fmt.Sprint("_", message, "_", n, "_", i)))
 		}
 		r.Fault = rapid.SampledFrom([]llmtest.Fault{"", "", "", llmtest.DuplicateIDs, llmtest.OddFinish, llmtest.WrongUsage, llmtest.KeepAlives}).Draw(t, "fault")
+		if r.Signature != "" && r.Fault == llmtest.DuplicateIDs {
+			r.Fault = ""
+		}
 		if rapid.IntRange(0, 5).Draw(t, "cut") == 0 {
 			r.Finish = "length"
 		}
@@ -248,7 +257,7 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 		s.Profiles = ws.profiles
 		s.LLMModel, s.LLMBaseURL, s.LLMAPIKey = ptr(ws.profiles["chat"].Model), ptr(ws.profiles["chat"].BaseURL), ws.profiles["chat"].APIKey
 	})
-	seen := map[string]int{}
+	seen, count := map[string]int{}, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		ws.script(nil)
 		id := w.begin("")
@@ -256,11 +265,12 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 			if err := w.engine.SwitchProfile(t.Context(), owner, id, rapid.SampledFrom(ws.names).Draw(rt, "model")); err != nil {
 				rt.Fatal(err)
 			}
-			replies := drawReplies(rt)
+			count++
+			replies := drawReplies(rt, count)
 			interrupt := rapid.IntRange(0, 4).Draw(rt, "interrupt") == 0
 			if interrupt {
-				calls := []content.ToolCall{{ID: "w1", Name: "echo", Arguments: `{"command":"a"}`}, {ID: "w2", Name: "wait", Arguments: `{"command":"a"}`},
-					{ID: "w3", Name: "echo", Arguments: `{"command":"a"}`}}
+				calls := []content.ToolCall{{ID: fmt.Sprint("w1_", count), Name: "echo", Arguments: `{"command":"a"}`}, {ID: fmt.Sprint("w2_", count), Name: "wait", Arguments: `{"command":"a"}`},
+					{ID: fmt.Sprint("w3_", count), Name: "echo", Arguments: `{"command":"a"}`}}
 				replies = append(replies, llmtest.Reply{Text: "waiting", Calls: calls, Reasoning: "hm", Signature: "c2lnMw=="})
 			}
 			ws.script(replies)
@@ -272,15 +282,15 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 				rt.Fatal(err)
 			}
 			w.eventually("the end of a run", func() bool {
-				if interrupt && strings.Contains(w.lastCall(id), "wait") {
+				if interrupt && w.waits(id) {
 					if err := w.engine.Interrupt(t.Context(), owner, id); err != nil {
 						rt.Fatal(err)
 					}
 				}
 				return w.status(id) != conversation.Running
 			})
-			if s := w.status(id); s == conversation.Error {
-				rt.Fatalf("%s\n%s", w.text(id), strings.Join(ws.refusals, "\n"))
+			if trace := w.trace(id); w.status(id) == conversation.Error && !slices.Contains(trace[len(trace)-2:], "error LLMNoResponseError") {
+				rt.Fatalf("%s\n%s", strings.Join(trace, "\n"), strings.Join(ws.refusals, "\n"))
 			}
 		}
 		checkCondensed(rt, ws, w, id)
@@ -300,18 +310,19 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 	t.Logf("%d answers", ws.served)
 }
 
-// lastCall is the name of the tool that was called last.
-func (w *world) lastCall(id conversation.ID) string {
-	events := w.events(id)
-	for _, ev := range slices.Backward(events) {
+// waits reports whether the tool that waits was called since the last message.
+func (w *world) waits(id conversation.ID) bool {
+	for _, ev := range slices.Backward(w.events(id)) {
 		switch p := must(conversation.Decode(ev)).(type) {
 		case *conversation.ActionEvent:
-			return p.ToolName
+			if p.ToolName == "wait" {
+				return true
+			}
 		case *conversation.MessageEvent:
-			return ""
+			return false
 		}
 	}
-	return ""
+	return false
 }
 
 // checkCondensed asks every model to go on from a history of which a part was
@@ -329,9 +340,11 @@ func checkCondensed(rt *rapid.T, ws *wires, w *world, id conversation.ID) {
 	}
 	from := rapid.IntRange(0, len(history)).Draw(rt, "from")
 	to := rapid.IntRange(from, len(history)).Draw(rt, "to")
-	summary := &conversation.MessageEvent{Header: conversation.Head(conversation.KindMessage, conversation.SourceUser, time.Time{}),
-		LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text("What happened so far: much.")}}}
-	cut := slices.Concat(history[:from], []conversation.Payload{summary}, history[to:])
+	said := func(text string) conversation.Payload {
+		return &conversation.MessageEvent{Header: conversation.Head(conversation.KindMessage, conversation.SourceUser, time.Time{}),
+			LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text(text)}}}
+	}
+	cut := slices.Concat(history[:from], []conversation.Payload{said("What happened so far: much.")}, history[to:], []conversation.Payload{said("go on")})
 	var tools []llm.Tool
 	for _, t := range bench(w.T).Tools() {
 		s := t.Spec()
@@ -344,7 +357,8 @@ func checkCondensed(rt *rapid.T, ws *wires, w *world, id conversation.ID) {
 			ws.mu.Lock()
 			refusals := strings.Join(ws.refusals, "\n")
 			ws.mu.Unlock()
-			rt.Fatalf("%s: %v, %v\n%s", name, resp, err, refusals)
+			raw, _ := json.Marshal(agent.View(cut, state.ProviderFields))
+			rt.Fatalf("%s: %v, %v\n%s\nVIEW %s", name, resp, err, refusals, raw)
 		}
 	}
 }

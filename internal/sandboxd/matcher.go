@@ -24,10 +24,11 @@ const (
 )
 
 // matcher finds a line that matches an expression, in time proportional to the
-// text and with bounded memory.
+// text and with bounded memory. It is for one goroutine.
 type matcher struct {
 	re      *regexp.Regexp
 	literal []byte // lower case; text without it cannot match; empty = unknown
+	buf     []byte // of the file before, to be used again
 }
 
 // newMatcher compiles an expression so that it ignores case and never matches
@@ -158,7 +159,11 @@ func (m *matcher) inFile(ctx context.Context, path string) (bool, error) {
 
 // inText reads block by block. What follows the last line break waits for more.
 func (m *matcher) inText(ctx context.Context, r io.Reader) (bool, error) {
-	buf := make([]byte, 0, matchBlock+binaryLookahead)
+	if cap(m.buf) == 0 {
+		m.buf = make([]byte, 0, 2*matchBlock)
+	}
+	buf := m.buf[:0]
+	defer func() { m.buf = buf }()
 	for first := true; ctx.Err() == nil; first = false {
 		if cap(buf)-len(buf) < matchBlock {
 			grown := make([]byte, len(buf), 2*cap(buf))

@@ -57,7 +57,7 @@ func (w *walk) run() error {
 	if w.names != nil {
 		start = w.names.Dir()
 	}
-	if info, err = os.Stat(below(w.root, start)); err != nil || !info.IsDir() {
+	if !isDirectory(below(w.root, start)) {
 		return nil // nothing can match
 	}
 	todo := []branch{{start, rulesAbove(below(w.root, start))}}
@@ -74,6 +74,11 @@ func (w *walk) run() error {
 		w.partial = tool.PartialTime
 	}
 	return nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // read looks at one directory and returns those in it.

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,4 +120,21 @@ func FuzzResolve(f *testing.F) {
 			t.Fatalf("%s became %s", args, changed)
 		}
 	})
+}
+
+func TestPick(t *testing.T) {
+	named := func(name string, always bool) tool.Tool {
+		return tool.New(tool.Spec{Name: name, NoConfirm: always}, func(context.Context, *tool.Env, struct{}) (tool.Result, error) { return tool.Result{}, nil })
+	}
+	set, err := tool.NewSet(named("a", false), named("b", false), named("c", false), named("finish", true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	picked, unknown := set.Pick([]string{"c", "x", "a", "c", "x"})
+	if got := strings.Join(picked.Names(), " "); got != "a c finish" || strings.Join(unknown, " ") != "x" {
+		t.Errorf("picked %q, unknown %q", got, unknown)
+	}
+	if _, ok := picked.Lookup("b"); ok || set.Len() != 4 {
+		t.Error("b was picked, or the set has changed")
+	}
 }

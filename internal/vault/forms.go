@@ -40,7 +40,7 @@ func texts(v string) []string {
 		out = append(out, jsonForms(q)...)
 	}
 	for _, u := range []string{url.QueryEscape(v), url.PathEscape(v), percent(v, ""), percent(v, "/")} {
-		out = append(out, u, lowerHex(u))
+		out = append(append(out, u, lowerHex(u)), jsonForms(u)...)
 	}
 	return out
 }

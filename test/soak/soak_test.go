@@ -16,7 +16,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,7 +59,6 @@ type soak struct {
 	down   sync.RWMutex // held for writing while the server is being killed and started
 	kills  int
 	notes  map[string]int // what the workers met
-	ended  atomic.Bool
 }
 
 func TestSoak(t *testing.T) {

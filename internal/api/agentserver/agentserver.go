@@ -45,6 +45,7 @@ type Engine interface {
 	SwitchProfile(ctx context.Context, owner string, id conversation.ID, name string) error
 	SwitchLLM(ctx context.Context, owner string, id conversation.ID, l account.LLM) error
 	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
+	ToolNames() []string
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -122,6 +123,7 @@ func (s *Server) handlers() httpkit.Handlers {
 		"respond_to_confirmation": s.confirm,
 		"get_event":               s.getEvent,
 		"list_llm_providers":      s.llmProviders,
+		"list_tools":              s.tools,
 		"list_llm_models":         s.llmModels,
 		"list_verified_models":    s.llmVerified,
 		"switch_profile":          s.switchProfile,

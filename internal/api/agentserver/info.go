@@ -115,7 +115,7 @@ func Info(v *engine.View) *ConversationInfo {
 		BlockedMessages: map[string]string{}, Stats: stats(v), SecretRegistry: secretRegistry{secrets(o)},
 		AgentState: map[string]any{}, Title: orNull(c.Title), CreatedAt: httpkit.FormatTime(c.CreatedAt),
 		UpdatedAt: httpkit.FormatTime(c.UpdatedAt), SubConversationIDs: []string{}, Tags: c.Tags,
-		CurrentModelID: orNull(o.LLM.Model), AvailableModels: []string{}, Agent: agent(o), ClientTools: []json.RawMessage{},
+		CurrentModelID: orNull(o.LLM.Model), AvailableModels: []string{}, Agent: agent(v), ClientTools: []json.RawMessage{},
 	}
 	if c.ParentID != "" {
 		info.ParentConversationID = orNull(c.ParentID.Dashed())
@@ -152,11 +152,16 @@ func secrets(o conversation.Options) map[string]secretSource {
 	return out
 }
 
-func agent(o conversation.Options) agentInfo {
+func agent(v *engine.View) agentInfo {
+	o := v.Options
+	tools := make([]toolInfo, len(v.Tools))
+	for i, name := range v.Tools {
+		tools[i] = toolInfo{name, map[string]any{}}
+	}
 	return agentInfo{
 		Kind:  "Agent",
 		LLM:   llmInfo{o.LLM.Model, o.LLM.APIKey, orNull(o.LLM.BaseURL), "agent", true},
-		Tools: []toolInfo{{"terminal", map[string]any{}}, {"file_editor", map[string]any{}}}, MCPConfig: map[string]any{},
+		Tools: tools, MCPConfig: map[string]any{},
 		IncludeDefaultTools: []string{"FinishTool", "ThinkTool"},
 		AgentContext:        &contextInfo{[]json.RawMessage{}, orNull(o.SystemSuffix)}, ToolConcurrency: 1,
 	}

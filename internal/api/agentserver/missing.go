@@ -33,7 +33,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/bash/{path...}", "GET POST DELETE"},
 	{"/api/file/{path...}", "GET POST"},
 	{"/api/git/{path...}", "GET"},
-	{"/api/tools/{$}", "GET"},
 	{"/api/vscode/url", "GET"},
 	{"/api/vscode/status", "GET"},
 	{"/api/desktop/url", "GET"},

@@ -26,6 +26,11 @@ func (s *Server) llmProviders(w http.ResponseWriter, _ *httpkit.Request) error {
 	return httpkit.JSON(w, http.StatusOK, map[string][]string{"providers": names})
 }
 
+// tools lists the tools that an agent can have (agent protocol 1.7).
+func (s *Server) tools(w http.ResponseWriter, _ *httpkit.Request) error {
+	return httpkit.JSON(w, http.StatusOK, s.cfg.Engine.ToolNames())
+}
+
 // llmModels lists ids as users configure them.
 func (s *Server) llmModels(w http.ResponseWriter, r *httpkit.Request) error {
 	var q struct {

@@ -194,6 +194,9 @@ func (m *Mux) add(method, path string, h http.HandlerFunc) (err error) {
 			err = fmt.Errorf("route %s %s: %v", method, path, r)
 		}
 	}()
+	if len(path) > 1 && strings.HasSuffix(path, "/") {
+		path += "{$}" // a document means this path, ServeMux everything below it
+	}
 	t := m.route(path)
 	if t.methods[method] != nil {
 		return fmt.Errorf("route %s %s is mounted twice", method, path)

@@ -97,15 +97,15 @@ func TestChainRenews(t *testing.T) {
 		writeFile(t, filepath.Join(home, "credentials"), "[work]\naws_access_key_id = "+bedrocktest.AccessKeyID+
 			"\naws_secret_access_key = "+secret+"\naws_session_token = "+token+"\n")
 	}
-	profile(bedrocktest.SecretAccessKey, "old")
+	profile(bedrocktest.SecretAccessKey, "old-session")
 	var expired atomic.Bool
 	strict := bedrocktest.Handler(func(*http.Request, []byte) llmtest.Reply { return llmtest.Reply{Text: "ok"} })
 	chain := bedrock.NewChain(nil)
 	m := connect(t, bedrock.Config{UseEnvironment: ptr(true), Profile: "work", Chain: chain}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if expired.Load() && r.Header.Get("X-Amz-Security-Token") == "old" {
+		if expired.Load() && r.Header.Get("X-Amz-Security-Token") == "old-session" {
 			w.Header().Set("X-Amzn-Errortype", "ExpiredTokenException")
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"message":"The security token included in the request is expired: old"}`))
+			_, _ = w.Write([]byte(`{"message":"The security token included in the request is expired: old-session"}`))
 			return
 		}
 		strict.ServeHTTP(w, r)
@@ -115,7 +115,7 @@ func TestChainRenews(t *testing.T) {
 	}
 	expired.Store(true)
 	_, err := m.Do(t.Context(), llmtest.Request(nil))
-	if e := failure(t, err); e.Class != llm.ClassAuth || strings.Contains(e.Message, "old") || !strings.Contains(e.Message, "aws sso login") {
+	if e := failure(t, err); e.Class != llm.ClassAuth || strings.Contains(e.Message, "old-session") || !strings.Contains(e.Message, "aws sso login") {
 		t.Fatalf("got %#v", e)
 	}
 	profile(bedrocktest.SecretAccessKey, "new")

@@ -112,9 +112,11 @@ func defaultVersion(u *url.URL) string {
 	return "/v1beta"
 }
 
+// isVertex goes by the path too: Vertex AI is also reached over regional and
+// private names and over proxies, and only its paths begin with a project.
 func isVertex(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
-	return host == "aiplatform.googleapis.com" || strings.HasSuffix(host, "-aiplatform.googleapis.com")
+	return strings.Contains(u.Path, "/projects/") || host == "aiplatform.googleapis.com" || strings.HasSuffix(host, "-aiplatform.googleapis.com")
 }
 
 // callURL is where a call goes.

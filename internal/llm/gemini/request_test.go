@@ -273,6 +273,9 @@ func TestEndpoints(t *testing.T) {
 		{"https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4", "gemini-x",
 			"https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/publishers/google/models/gemini-x:generateContent"},
 		{"https://aiplatform.googleapis.com/v1beta1/publishers/google", "gemini-x", "https://aiplatform.googleapis.com/v1beta1/publishers/google/models/gemini-x:generateContent"},
+		{"http://proxy:8080/vertex/v1/projects/p/locations/l", "gemini-x", "http://proxy:8080/vertex/v1/projects/p/locations/l/publishers/google/models/gemini-x:generateContent"},
+		{"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu", "gemini-x",
+			"https://aiplatform.eu.rep.googleapis.com/v1/projects/p/locations/eu/publishers/google/models/gemini-x:generateContent"},
 		{"http://h", "a?b c", "http://h/v1beta/models/a%3Fb%20c:generateContent"},
 	}
 	for _, tt := range tests {

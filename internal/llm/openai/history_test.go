@@ -126,6 +126,25 @@ func TestAnyHistoryIsAccepted(t *testing.T) {
 	})
 }
 
+// TestStrictRoles: what an endpoint refuses of the order of roles is learned.
+func TestStrictRoles(t *testing.T) {
+	server := httptest.NewServer(openaitest.Handler(func(*http.Request, []byte) llmtest.Reply { return llmtest.Reply{Text: "ok"} }))
+	t.Cleanup(server.Close)
+	cfg := openai.Config{}
+	cfg.Model, cfg.BaseURL, cfg.HTTPClient = "m", server.URL, server.Client()
+	for name, last := range map[string]content.Message{"an answer": said(content.RoleAssistant, "a"), "instructions": said(content.RoleSystem, "s")} {
+		m, err := openai.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := llmtest.Request(nil)
+		req.Messages = append(req.Messages, said(content.RoleSystem, "late"), last)
+		if _, err := m.Do(t.Context(), req); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestForeignSchemas: a tool of an MCP server with a schema that the API refuses
 // spoils no request.
 func TestForeignSchemas(t *testing.T) {

@@ -49,7 +49,7 @@ func (m *Model) encodeMessages(w *wireRequest, msgs []content.Message) []wireMes
 		h.add(msg, i+1 == len(msgs))
 	}
 	h.close()
-	if len(h.out) == 0 {
+	if h.unfinished() {
 		note := goOn
 		h.push(wireMessage{Role: content.RoleUser, parts: []wirePart{{Type: "text", Text: &note}}})
 	}
@@ -58,6 +58,15 @@ func (m *Model) encodeMessages(w *wireRequest, msgs []content.Message) []wireMes
 		h.out[i].Content = h.render(&h.out[i])
 	}
 	return h.out
+}
+
+// unfinished reports whether the endpoint has nothing to answer to.
+func (h *history) unfinished() bool {
+	if len(h.out) == 0 {
+		return true
+	}
+	role := h.out[len(h.out)-1].Role
+	return role != content.RoleUser && role != content.RoleTool && !h.w.may(refusedEnd)
 }
 
 func (h *history) add(msg content.Message, last bool) {
@@ -73,11 +82,16 @@ func (h *history) add(msg content.Message, last bool) {
 		}
 		h.close()
 		role := msg.Role
-		if role == content.RoleSystem && !h.w.may(refusedSystem) {
+		if role == content.RoleSystem && (!h.w.may(refusedSystem) || h.begun() && !h.w.may(refusedLate)) {
 			role = content.RoleUser
 		}
 		h.push(wireMessage{Role: role, parts: parts})
 	}
+}
+
+// begun reports whether there is more than instructions.
+func (h *history) begun() bool {
+	return len(h.out) > 0 && h.out[len(h.out)-1].Role != content.RoleSystem
 }
 
 // push adds a message, or adds to the last one where two of a kind are refused.

@@ -28,7 +28,9 @@ const (
 	refusedUsageCost
 	refusedMaxSpelling // the other name of max_tokens and max_completion_tokens
 	refusedSystem      // instructions are a user's message
+	refusedLate        // instructions behind the beginning are
 	refusedRuns        // roles must alternate: neighbours are joined
+	refusedEnd         // the last message must be a user's or a tool's
 	refusedImages
 	refusedParts // text must be a string
 	refusedIDs   // call ids must be nine letters and digits
@@ -61,7 +63,9 @@ func complaints() []complaint {
 		{what: refusedReasoning, words: []string{"does not support thinking", "does not support reasoning"}},
 		{what: refusedUsageCost, words: []string{"'usage'", "`usage`", "\"usage\"", "supplied: usage"}},
 		{what: refusedSystem, words: []string{"system role not supported", "does not support 'system'", "system messages are not supported"}},
+		{what: refusedLate, words: []string{"unexpected role 'system'", "system message must be at the beginning", "system role must be first"}},
 		{what: refusedRuns, words: []string{"roles must alternate"}},
+		{what: refusedEnd, words: []string{"expected last role", "last message must"}},
 		{what: refusedImages, words: []string{"support image input", "image input is not supported", "does not support images",
 			"not a multimodal model", "unknown variant `image_url`", "only supported by certain models", "image_url is not supported",
 			"not support vision", "multimodal is not supported", "images are not supported"}},

@@ -49,3 +49,8 @@ func (r *Redactor) Redact(text string) string {
 	}
 	return failure.Bound(text)
 }
+
+// Shows reports whether a text holds a secret.
+func (r *Redactor) Shows(text string) bool {
+	return r.masker.Mask(text) != text || r.short != "" && strings.Contains(text, r.short)
+}

@@ -128,6 +128,9 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 	e := classified(inner, err, hostOf(call.URL))
 	e.Streamed = call.Streamed != nil && call.Streamed()
 	e.Message = c.secrets.Redact(e.Message)
+	if e.Err != nil && c.secrets.Shows(e.Err.Error()) { // such as an address to redirect to
+		e.Err = nil
+	}
 	return e
 }
 

@@ -56,7 +56,7 @@ func edit(ctx context.Context, env *tool.Env, a EditAction) (m editMembers, err 
 	if m.FilePath, err = place(env, a.FilePath); err != nil {
 		return m, err
 	}
-	f, _, err := load(ctx, env, m.FilePath)
+	f, err := load(ctx, env, m.FilePath)
 	var none *missing
 	if errors.As(err, &none) && a.OldString == "" {
 		return create(ctx, env, m, a.NewString)

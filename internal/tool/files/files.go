@@ -40,22 +40,22 @@ func place(env *tool.Env, p string) (string, error) {
 	return path.Clean(p), nil
 }
 
-// load reads a text file; data is what it holds.
-func load(ctx context.Context, env *tool.Env, p string) (f textfile.File, data []byte, err error) {
-	data, err = env.Hands.ReadFile(ctx, p, maxFile)
+// load reads a text file.
+func load(ctx context.Context, env *tool.Env, p string) (f textfile.File, err error) {
+	data, err := env.Hands.ReadFile(ctx, p, maxFile)
 	switch {
 	case fault.Is(err, fault.TooLarge):
-		return f, nil, tool.Wrong("%s is larger than 10 MB. Use the terminal (head, tail, sed, grep) for a part of it.", p)
+		return f, tool.Wrong("%s is larger than 10 MB. Use the terminal (head, tail, sed, grep) for a part of it.", p)
 	case fault.Is(err, fault.NotFound):
-		return f, nil, &missing{p}
+		return f, &missing{p}
 	case err != nil:
-		return f, nil, err
+		return f, err
 	}
 	f, ok := textfile.Decode(data)
 	if !ok {
-		return f, nil, tool.Wrong("%s is a binary file. Use the terminal (file, xxd, strings) to look at it.", p)
+		return f, tool.Wrong("%s is a binary file. Use the terminal (file, xxd, strings) to look at it.", p)
 	}
-	return f, data, nil
+	return f, nil
 }
 
 // missing is a file that is not there: for some commands that is fine.

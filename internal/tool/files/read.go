@@ -51,7 +51,7 @@ func read(ctx context.Context, env *tool.Env, a ReadAction) (m readMembers, note
 	if m.FilePath, err = place(env, a.FilePath); err != nil {
 		return m, "", err
 	}
-	f, _, err := load(ctx, env, m.FilePath)
+	f, err := load(ctx, env, m.FilePath)
 	if err != nil {
 		return m, "", err
 	}

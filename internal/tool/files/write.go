@@ -48,7 +48,7 @@ func write(ctx context.Context, env *tool.Env, a WriteAction) (m writeMembers, e
 	if m.FilePath, err = place(env, a.FilePath); err != nil {
 		return m, err
 	}
-	f, _, err := load(ctx, env, m.FilePath)
+	f, err := load(ctx, env, m.FilePath)
 	var none *missing
 	if m.IsNewFile = errors.As(err, &none); err != nil && !m.IsNewFile {
 		return m, err

@@ -123,18 +123,16 @@ func load(ctx context.Context, env *tool.Env) (tasks []Task, note string, err er
 	if err != nil {
 		return nil, "", err
 	}
-	tasks, err = decode(data)
-	if err != nil {
-		return nil, "The saved list cannot be read and is treated as empty: make it anew with plan.\n", nil
+	if tasks, ok := decode(data); ok {
+		return tasks, "", nil
 	}
-	return tasks, "", nil
+	return nil, "The saved list cannot be read and is treated as empty: make it anew with plan.\n", nil
 }
 
 // decode reads what is, for the programs in the sandbox, a file like any other.
-func decode(data []byte) ([]Task, error) {
-	var tasks []Task
-	if err := json.Unmarshal(data, &tasks); err != nil {
-		return nil, err
+func decode(data []byte) (tasks []Task, ok bool) {
+	if json.Unmarshal(data, &tasks) != nil {
+		return nil, false
 	}
 	for i := range tasks {
 		switch tasks[i].Status {
@@ -143,7 +141,7 @@ func decode(data []byte) ([]Task, error) {
 			tasks[i].Status = "todo"
 		}
 	}
-	return tasks, check(&Action{TaskList: tasks})
+	return tasks, check(&Action{TaskList: tasks}) == nil
 }
 
 // render shows the list as a model reads it.

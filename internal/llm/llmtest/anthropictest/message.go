@@ -53,7 +53,7 @@ func (m *message) fill() {
 		signature := ""
 		if m.reply.Signature != "" {
 			signature = m.reply.Signature + "." + digest(m.reply.Reasoning)
-			mark = signedID + digest(signature) + "_"
+			mark = signedID + digest(m.model) + "_" + digest(signature) + "_"
 		}
 		m.blocks = append(m.blocks, map[string]any{"type": "thinking", "thinking": m.reply.Reasoning, "signature": signature})
 	}
@@ -70,7 +70,8 @@ func (m *message) fill() {
 }
 
 // signedID begins the ids of calls that must come back with a signed thinking
-// block; the signature's digest follows.
+// block to the model that made them; the digests of the model and of the signature
+// follow.
 const signedID = "toolu_signed_"
 
 func digest(s string) string {

@@ -52,7 +52,7 @@ func (c *checker) message(i int, role string) string {
 		}
 	}
 	if role == "assistant" {
-		return checkAnswer(at, blocks)
+		return checkAnswer(at, c.r.Model, blocks)
 	}
 	var open []string
 	if i > 0 {
@@ -73,7 +73,7 @@ func callsOf(blocks []block) []string {
 	return ids
 }
 
-func checkAnswer(at string, blocks []block) string {
+func checkAnswer(at, model string, blocks []block) string {
 	last := blocks[len(blocks)-1]
 	if isThought(last) {
 		return at + ": The final block in an assistant message cannot be `thinking`."
@@ -88,7 +88,7 @@ func checkAnswer(at string, blocks []block) string {
 		}
 	}
 	for _, id := range callsOf(blocks) {
-		if rest, ok := strings.CutPrefix(id, signedID); ok {
+		if rest, ok := strings.CutPrefix(id, signedID+digest(model)+"_"); ok {
 			if sum, _, _ := strings.Cut(rest, "_"); !signatures[sum] {
 				return at + ".content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a thinking block."
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -63,7 +64,7 @@ func CheckSchema(raw []byte) error {
 	if err := strict(raw, &s); err != nil {
 		return err
 	}
-	if s.Type != "OBJECT" {
+	if !strings.EqualFold(s.Type, "OBJECT") {
 		return refuse("parameters: must be of type OBJECT")
 	}
 	return s.check("parameters", 0)
@@ -157,9 +158,17 @@ type protoSchema struct {
 	MaxItems    *int64                 `json:"maxItems"`
 	Minimum     *float64               `json:"minimum"`
 	Maximum     *float64               `json:"maximum"`
+	Default     json.RawMessage        `json:"default"` // these mean nothing to the API, but are known
+	Example     json.RawMessage        `json:"example"`
+	Pattern     json.RawMessage        `json:"pattern"`
+	MinLength   json.RawMessage        `json:"minLength"`
+	MaxLength   json.RawMessage        `json:"maxLength"`
+	MinMembers  json.RawMessage        `json:"minProperties"`
+	MaxMembers  json.RawMessage        `json:"maxProperties"`
 }
 
 func (s *protoSchema) check(at string, depth int) error {
+	s.Type = strings.ToUpper(s.Type) // enumerations are read in any case
 	if depth > maxDepth {
 		return refuse("A FunctionDeclaration in the request exceeds the maximum allowed nesting depth.")
 	}

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,8 +77,12 @@ type server struct {
 }
 
 // signature is the encrypted thought that must come with a call, in a request
-// for the model that thought it.
-type signature struct{ sealed, model string }
+// for the model that thought it, if what stood between the two comes too: behind a
+// gap a thought has no place, because it goes with the item that followed it.
+type signature struct {
+	sealed, model string
+	between       []string // the ids of messages, the call ids of calls
+}
 
 // maxBody bounds a request, in bytes.
 const maxBody = 64 << 20
@@ -144,13 +149,17 @@ func (s *server) remember(a *answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sealed := ""
+	var between []string
 	for _, it := range a.items {
 		switch {
 		case it.Kind == Thought && it.Signature != "" && it.sealed != "":
-			sealed = it.sealed
-		case it.Kind == Call && sealed != "":
-			s.signed[it.CallID] = signature{sealed: sealed, model: a.model}
+			sealed, between = it.sealed, nil
+		case it.Kind == Call && it.CallID != "" && sealed != "":
+			s.signed[it.CallID] = signature{sealed: sealed, model: a.model, between: slices.Clone(between)}
 			s.order = append(s.order, it.CallID)
+			between = append(between, it.CallID)
+		default:
+			between = append(between, it.id)
 		}
 	}
 	for len(s.order) > maxSigned {
@@ -163,6 +172,7 @@ func (s *server) checkSigned(body []byte) *Refusal {
 	var req struct {
 		Model string `json:"model"`
 		Input []struct {
+			ID     string `json:"id"`
 			CallID string `json:"call_id"`
 			Sealed string `json:"encrypted_content"`
 		} `json:"input"`
@@ -172,12 +182,13 @@ func (s *server) checkSigned(body []byte) *Refusal {
 	}
 	there := map[string]bool{}
 	for _, it := range req.Input {
-		there[it.Sealed] = true
+		there[it.Sealed], there[it.ID], there[it.CallID] = true, true, true
 	}
+	gap := func(id string) bool { return !there[id] }
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, it := range req.Input {
-		if want, ok := s.signed[it.CallID]; ok && want.model == req.Model && !there[want.sealed] {
+		if want, ok := s.signed[it.CallID]; ok && want.model == req.Model && !there[want.sealed] && !slices.ContainsFunc(want.between, gap) {
 			return &Refusal{Status: http.StatusBadRequest, Param: "input",
 				Message: "Item '" + it.CallID + "' of type 'function_call' was provided without its required 'reasoning' item."}
 		}

@@ -232,3 +232,33 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestSignedCalls: a signed answer comes back with its thought, unless the item
+// that followed the thought is gone: then there is no place for it.
+func TestSignedCalls(t *testing.T) {
+	const head = `{"model":"gpt-5","store":false,"include":["reasoning.encrypted_content"],"input":`
+	call := func(id string) string {
+		return `{"type":"function_call","call_id":"` + id + `","name":"f","arguments":"{}"}`
+	}
+	out := func(id string) string { return `{"type":"function_call_output","call_id":"` + id + `","output":"x"}` }
+	for name, tt := range map[string]struct {
+		back func(thought, first, second string) []string
+		want int
+	}{
+		"all":                {func(thought, a, b string) []string { return []string{thought, a, b, out("a"), out("b")} }, 200},
+		"no thought":         {func(_, _, _ string) []string { return []string{call("a"), call("b"), out("a"), out("b")} }, 400},
+		"no second call":     {func(_, _, _ string) []string { return []string{call("a"), out("a")} }, 400},
+		"the first one gone": {func(_, _, _ string) []string { return []string{call("b"), out("b")} }, 200},
+	} {
+		s := httptest.NewServer(responsestest.Handler(func(*http.Request, []byte) llmtest.Reply {
+			return llmtest.Reply{Reasoning: "hm", Signature: "s", Calls: []content.ToolCall{{ID: "a", Name: "f", Arguments: "{}"}, {ID: "b", Name: "f", Arguments: "{}"}}}
+		}))
+		_, body := post(t, s.URL+"/v1/responses", head+`"x"}`)
+		items := output(t, body)
+		back := append([]string{user}, tt.back(items[0], items[1], items[2])...)
+		if status, got := post(t, s.URL+"/v1/responses", head+"["+strings.Join(back, ",")+"]}"); status != tt.want {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+		s.Close()
+	}
+}
