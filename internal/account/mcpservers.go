@@ -189,10 +189,6 @@ func (p *serverParser) stdio() MCPStdioServer {
 	kept := p.keptVariables()
 	s.Env = p.env()
 	for name, value := range kept {
-		if !value.IsSet() {
-			delete(s.Env, name) // a mask with nothing behind it
-			continue
-		}
 		if p.old.stdio.Command != s.Command {
 			p.fields = append(p.fields, elsewhere(at(p.loc, "env", name)))
 		}
@@ -203,7 +199,7 @@ func (p *serverParser) stdio() MCPStdioServer {
 }
 
 // keptVariables takes the variables that are to stay out of the request, and
-// returns them.
+// returns those that are stored.
 func (p *serverParser) keptVariables() map[string]Secret {
 	env, ok := p.m["env"].(map[string]any)
 	if !ok {
@@ -215,9 +211,11 @@ func (p *serverParser) keptVariables() map[string]Secret {
 			given[name] = v
 			continue
 		}
-		kept[name] = Secret{}
-		if p.old.stdio != nil {
-			kept[name] = p.old.stdio.Env[name]
+		if p.old.stdio == nil {
+			continue
+		}
+		if value, ok := p.old.stdio.Env[name]; ok {
+			kept[name] = value
 		}
 	}
 	p.m = maps.Clone(p.m)

@@ -203,8 +203,8 @@ func save(t *testing.T, s *account.Settings, name, llm string) {
 
 func TestProfileNames(t *testing.T) {
 	s := &account.Settings{}
-	for name, ok := range map[string]bool{"a": true, "A.b_c-9": true, "..": true, strings.Repeat("x", 64): true,
-		"": false, strings.Repeat("x", 65): false, "a b": false, "a/b": false, "\u00e4": false, "a\n": false} {
+	for name, ok := range map[string]bool{"a": true, "A.b_c-9": true, "...": true, ".a": true, strings.Repeat("x", 64): true,
+		"": false, ".": false, "..": false, strings.Repeat("x", 65): false, "a b": false, "a/b": false, "\u00e4": false, "a\n": false} {
 		err := s.SaveProfile(name, account.ProfileSave{LLM: parseLLM(t, `{"model":"a/b"}`)})
 		if (err == nil) != ok || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v", name, err)
@@ -315,7 +315,7 @@ func TestRenameRefusesAndReferencesFollow(t *testing.T) {
 // POST /api/settings knows nothing of profiles and must not lose them.
 func TestTheLegacyAPIKeepsProfiles(t *testing.T) {
 	base := func() *account.Settings {
-		s := &account.Settings{TitleProfile: "t"}
+		s := &account.Settings{TitleProfile: "t", Kept: json.RawMessage(`{"git_full_clone":true}`)}
 		save(t, s, "p", `{"model":"openai/m","api_key":"k","temperature":0.3}`)
 		if err := s.ActivateProfile("p"); err != nil {
 			t.Fatal(err)
@@ -333,7 +333,7 @@ func TestTheLegacyAPIKeepsProfiles(t *testing.T) {
 	} {
 		s := merge(t, in).Apply(base())
 		tuned := s.LLM().Temperature != nil
-		if (s.ActiveProfile == "p") != want.active || tuned != want.tuned || len(s.Profiles) != 1 || s.TitleProfile != "t" {
+		if (s.ActiveProfile == "p") != want.active || tuned != want.tuned || len(s.Profiles) != 1 || s.TitleProfile != "t" || s.Kept == nil {
 			t.Errorf("%s: active %q, tuned %v, %d profiles, title %q", in, s.ActiveProfile, tuned, len(s.Profiles), s.TitleProfile)
 		}
 	}
@@ -370,7 +370,7 @@ func TestProfileOperationsKeepTheRules(t *testing.T) {
 		model := rapid.SampledFrom([]string{"openai/m", "openai/n", "gemini/m"})
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			from, to := name.Draw(t, "name"), name.Draw(t, "to")
-			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
 			case 0:
 				id := model.Draw(t, "model")
 				raw := fmt.Sprintf(`{"model":%q,"fallback_profiles":[%q]}`, id, to)
@@ -389,10 +389,12 @@ func TestProfileOperationsKeepTheRules(t *testing.T) {
 			case 3:
 				_ = s.ActivateProfile(from)
 			case 4:
-				s.TitleProfile = ""
-				if _, ok := s.Profiles[from]; ok {
-					s.TitleProfile = from
-				}
+				_ = s.ChooseTitleProfile(from)
+			case 5:
+				id := model.Draw(t, "model")
+				raw := rapid.SampledFrom([]string{`{"model":%q}`, `{"model":%q,"api_key":null}`, `{"model":%q,"temperature":0.5}`,
+					`{"model":%q,"api_key":"key-of-` + strings.Split(id, "/")[0] + `"}`}).Draw(t, "diff")
+				_ = s.ChangeLLM(json.RawMessage(fmt.Sprintf(raw, id)))
 			}
 			checkKeys(t, s)
 		}

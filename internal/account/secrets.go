@@ -56,6 +56,17 @@ func (in SecretsInput) check(loc []any) (*secretsChange, []fault.Field) {
 	return c, fields
 }
 
+// AddSecrets merges a request into the secrets store. Its error is Invalid with all
+// wrong fields; nothing is changed then.
+func (s *Settings) AddSecrets(in SecretsInput, loc ...any) error {
+	change, fields := in.check(loc)
+	if len(fields) > 0 {
+		return Invalid(fields)
+	}
+	s.Secrets = change.apply(s.Secrets)
+	return nil
+}
+
 func object(raw json.RawMessage) (map[string]any, bool) {
 	v, err := decodeAny(raw)
 	m, ok := v.(map[string]any)

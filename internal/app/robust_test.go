@@ -139,7 +139,7 @@ func TestAllTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for worker := range 12 {
 		wg.Go(func() {
-			for n := range 12 {
+			for n := range 8 {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				if rand.IntN(4) == 0 {
@@ -230,7 +230,7 @@ func TestAbsurdWishesDoNotHoldOthers(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`)
+			_, _ = fmt.Fprint(w, `{"id":"x","choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}`)
 		})
 		m := newTestModels(t, settings())
 		got, err := m.get(at(url, "openai/x"), engine.ModelOptions{})

@@ -51,13 +51,15 @@ type live struct {
 	history    []conversation.Payload
 	masker     Masker
 	secrets    map[string]account.CustomSecret
-	choice     account.LLM // the model, with the key to use now
+	choice     account.LLM  // the model, with the key to use now
+	edited     *account.LLM // the conversation's profile, if it names another model than the record
 	fallbacks  []account.LLM
 	missing    []string                  // fallbacks that the owner does not have
 	titler     account.LLM               // the model that makes titles
 	budget     *float64                  // the owner's ceiling for a conversation, USD; nil = none
 	ceilings   store.Ceilings            // of the next call
 	anchor     *spend.Anchor             // of the last call of the agent's model
+	anchoredAt account.LLM               // what that model was made from
 	owed       []*bill                   // what calls cost and no append has taken
 	audited    map[string]store.Spending // what the ledger has by use, if it was asked since the last append
 	held       bool                      // its sandbox is paused: no tool runs until that changes

@@ -47,6 +47,12 @@ func (l *live) startModel() {
 	if l.noteFallbacks(); l.quit != nil {
 		return
 	}
+	if l.followProfile(ctx); l.quit != nil {
+		return
+	}
+	if l.choice.Model != l.anchoredAt.Model || l.choice.BaseURL != l.anchoredAt.BaseURL {
+		l.anchor = nil // elsewhere a model of that name may count in other tokens
+	}
 	s := &step{tools: l.e.toolbox(l.conv.Options.Tools), choice: l.choice, fallbacks: l.fallbacks, clock: &clock{}, history: l.history,
 		fields: l.state.ProviderFields, masker: l.masker, seen: l.state.LastUserMsgID}
 	s.tab = l.e.opt.Spend.Open(l.scope(store.UseAgent, func(_ context.Context, w spend.Wait) {
@@ -56,6 +62,27 @@ func (l *live) startModel() {
 		resp, err := guarded(l.e, "model", func() (*llm.Response, error) { return l.callModel(ctx, s) })
 		return func(l *live) { l.modelDone(context.Cause(ctx), s, resp, err) }
 	})
+}
+
+// followProfile records that the profile of the conversation names another model
+// now, so that what is shown is what is called. That it cannot be recorded is no
+// reason to stop the run.
+func (l *live) followProfile(ctx context.Context) {
+	if l.edited == nil {
+		return
+	}
+	now := modelChoice{llm: *l.edited, profile: l.conv.Options.LLMProfile, ownKey: l.edited.APIKey.IsSet()}
+	conv, err := l.e.opt.Store.Conversations().Update(ctx, l.id, time.Now().UTC(), func(stored *conversation.Conversation) error {
+		now.put(&stored.Options, l.e.opt.DemoModel)
+		return nil
+	})
+	if err == nil {
+		l.adopt(conv)
+		err = l.append(stateUpdate(conversation.KeyModel, now.llm.Model))
+	}
+	if err != nil {
+		l.e.opt.Logger.Warn("model of an edited profile not noted", "conversation", l.id, "error", err)
+	}
 }
 
 // scope says what a call of this conversation counts for.
@@ -155,7 +182,7 @@ func (l *live) modelDone(cause error, s *step, resp *llm.Response, err error) {
 		resp = nil
 	}
 	l.owe(s.tab, store.UseAgent, s.clock, resp)
-	l.anchor = s.tab.Anchor()
+	l.anchor, l.anchoredAt = s.tab.Anchor(), s.choice
 	if err != nil {
 		l.modelFailed(cause, s, err)
 		return

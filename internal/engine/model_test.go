@@ -81,13 +81,13 @@ func TestSwitchTakesEffectAtTheNextCall(t *testing.T) {
 	next(seen...)
 	w.settings(profiles(map[string]account.LLM{"big": {Model: "other/bigger", APIKey: account.NewSecret("sk-big-2")}}))
 	next(append(seen, "other/bigger sk-big-2")...)
-	w.settings(profiles(nil)) // deleted: the copy stays
-	next(append(seen, "other/bigger sk-big-2", "other/big sk-big-1")...)
+	w.settings(profiles(nil))                      // deleted: the copy stays
+	next(append(seen, "other/bigger sk-big-2")...) // asked as before
 	log := w.text(id)
-	if !strings.Contains(log, `"key":"current_model_id","value":"other/big"`) || strings.Contains(log, "sk-big") {
+	if !strings.Contains(log, `"key":"current_model_id","value":"other/big"`) || !strings.Contains(log, `"key":"current_model_id","value":"other/bigger"`) || strings.Contains(log, "sk-big") {
 		t.Error(log)
 	}
-	if m := must(w.engine.View(t.Context(), owner, id)); m.Options.LLM.Model != "other/big" || m.Options.LLMProfile != "big" || len(m.Summary.Metrics.ByUse) != 1 {
+	if m := must(w.engine.View(t.Context(), owner, id)); m.Options.LLM.Model != "other/bigger" || m.Options.LLMProfile != "big" || len(m.Summary.Metrics.ByUse) != 1 {
 		t.Errorf("model %s, profile %s, uses %v", m.Options.LLM.Model, m.Options.LLMProfile, m.Summary.Metrics.ByUse)
 	}
 }

@@ -85,7 +85,10 @@ func (l *live) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.choice = currentLLM(settings, l.conv)
+	l.choice, l.edited = currentLLM(settings, l.conv), nil
+	if p, err := settings.Profile(l.conv.Options.LLMProfile); err == nil && p.Model != l.conv.Options.LLM.Model {
+		l.edited = &p
+	}
 	l.fallbacks, l.missing = settings.FallbackModels(&l.choice)
 	l.titler = titlerOf(settings, l.choice)
 	l.budget, l.ceilings = budgetOf(settings), l.e.ceilingsOf(settings)

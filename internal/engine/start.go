@@ -150,7 +150,7 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 // options snapshots what the settings and the request say about the agent.
 func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (opt conversation.Options, err error) {
 	opt = conversation.Options{MaxIterations: e.opt.MaxIterations, MaxBudget: budgetOf(s),
-		SystemSuffix: req.Instructions, MCP: s.MCP, Secrets: req.Secrets, SpecID: req.SpecID,
+		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets, SpecID: req.SpecID,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
 	if req.MCP != nil {
 		opt.MCP = req.MCP

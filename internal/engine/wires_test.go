@@ -3,11 +3,11 @@ package engine_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -44,12 +44,12 @@ type wires struct {
 	mu       sync.Mutex
 	replies  []llmtest.Reply
 	refusals []string // what endpoints refused, by model
-	served   int
+	known    map[string]int
 	made     map[string]llm.Model
 }
 
 func newWires(t *testing.T) *wires {
-	w := &wires{profiles: map[string]account.LLM{}, made: map[string]llm.Model{}}
+	w := &wires{profiles: map[string]account.LLM{}, made: map[string]llm.Model{}, known: map[string]int{}}
 	type handler func(func(*http.Request, []byte) llmtest.Reply) http.Handler
 	secret := account.NewSecret
 	text := false
@@ -95,7 +95,6 @@ func newWires(t *testing.T) *wires {
 func (w *wires) next(*http.Request, []byte) llmtest.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.served++
 	if len(w.replies) == 0 {
 		return llmtest.Reply{Text: "Done."}
 	}
@@ -223,7 +222,7 @@ func drawCall(t *rapid.T, once string) content.ToolCall {
 // drawReplies are what models answer to one message of the user.
 func drawReplies(t *rapid.T, message int) []llmtest.Reply {
 	var out []llmtest.Reply
-	for n := range rapid.IntRange(0, 4).Draw(t, "answers") {
+	for n := range rapid.IntRange(0, 3).Draw(t, "answers") {
 		r := llmtest.Reply{Text: spoken(t, "text")}
 		if rapid.Bool().Draw(t, "thinks") {
 			// A secret in a signed thought makes the thought unusable, which the endpoints
@@ -257,11 +256,11 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 		s.Profiles = ws.profiles
 		s.LLMModel, s.LLMBaseURL, s.LLMAPIKey = ptr(ws.profiles["chat"].Model), ptr(ws.profiles["chat"].BaseURL), ws.profiles["chat"].APIKey
 	})
-	seen, count := map[string]int{}, 0
+	count := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		ws.script(nil)
 		id := w.begin("")
-		for range rapid.IntRange(1, 6).Draw(rt, "messages") {
+		for range rapid.IntRange(1, 4).Draw(rt, "messages") {
 			if err := w.engine.SwitchProfile(t.Context(), owner, id, rapid.SampledFrom(ws.names).Draw(rt, "model")); err != nil {
 				rt.Fatal(err)
 			}
@@ -294,20 +293,27 @@ func TestConversationsChangeTheirModel(t *testing.T) {
 			}
 		}
 		checkCondensed(rt, ws, w, id)
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		for _, r := range ws.refusals {
-			short, _, _ := strings.Cut(r, "\n\tto ")
-			if seen[short]++; seen[short] == 1 {
-				t.Logf("refused: %s", r[:min(len(r), 3000)])
-			}
-		}
-		ws.refusals = nil
+		ws.checkRefusals(rt)
 	})
-	for r, n := range seen {
-		t.Logf("%d times: %s", n, r)
+}
+
+var numbers = regexp.MustCompile(`\[?\d+\]?`)
+
+// checkRefusals: what endpoints refuse is a matter of taste, which models learn
+// once and for all.
+func (w *wires) checkRefusals(t *rapid.T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.refusals {
+		short, _, _ := strings.Cut(r, "\n\tto ")
+		taste := slices.ContainsFunc([]string{"tool_calls.id': string too long", "argument supplied: reasoning", "argument supplied: usage", "'cache_control' was"},
+			func(s string) bool { return strings.Contains(short, s) })
+		short = numbers.ReplaceAllString(short, "N")
+		if w.known[short]++; !taste || w.known[short] > 1 {
+			t.Errorf("%d times refused: %s", w.known[short], r)
+		}
 	}
-	t.Logf("%d answers", ws.served)
+	w.refusals = nil
 }
 
 // waits reports whether the tool that waits was called since the last message.
@@ -357,8 +363,7 @@ func checkCondensed(rt *rapid.T, ws *wires, w *world, id conversation.ID) {
 			ws.mu.Lock()
 			refusals := strings.Join(ws.refusals, "\n")
 			ws.mu.Unlock()
-			raw, _ := json.Marshal(agent.View(cut, state.ProviderFields))
-			rt.Fatalf("%s: %v, %v\n%s\nVIEW %s", name, resp, err, refusals, raw)
+			rt.Fatalf("%s: %v, %v\n%s", name, resp, err, refusals)
 		}
 	}
 }

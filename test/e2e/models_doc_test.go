@@ -21,7 +21,7 @@ import (
 
 var (
 	profileCurl  = regexp.MustCompile(`(?s)/api/v1/settings/profiles/([A-Za-z0-9._-]+) -d '(\{.*?\})'\n`)
-	settingsCurl = regexp.MustCompile(`(?s)/api/settings -d '(\{.*?\})'\n`)
+	settingsCurl = regexp.MustCompile(`(?s)\$PARLEY(/api/(?:v1/)?settings) -d '(\{.*?\})'\n`)
 )
 
 // providers is a server for every provider's wire.
@@ -99,11 +99,11 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 	}
 	settings := settingsCurl.FindAllStringSubmatch(string(doc), -1)
 	for _, example := range settings {
-		if code := s.Call("POST", "/api/settings", example[1], nil); code != http.StatusOK {
-			t.Errorf("%s: %d", example[1], code)
+		if code := s.Call("POST", example[1], example[2], nil); code != http.StatusOK {
+			t.Errorf("%s: %d", example[2], code)
 		}
 	}
-	if len(settings) != 2 {
+	if len(settings) != 4 {
 		t.Errorf("%d examples of settings", len(settings))
 	}
 }
@@ -128,4 +128,34 @@ func TestTitlesAreAUseOfTheirOwn(t *testing.T) {
 		m, _ := s.Info(id)["metrics"].(map[string]any)
 		return m["accumulated_cost"] == all
 	})
+}
+
+// The model of titles is chosen in the settings of V1, and is another one.
+func TestTitlesAreMadeWithTheirProfile(t *testing.T) {
+	s, model := withPriced(t, "PARLEY_AUTO_TITLES=true")
+	cheap := openaitest.New(t)
+	cheap.RequireKey("sk-of-the-cheap-one")
+	cheap.Reply(openaitest.Text("A cheap title"))
+	model.Handle(func(*openaitest.Request) openaitest.Reply { return priced("done") })
+	saveProfile(t, s, "cheap", pricedLLM(cheap.URL(), "model", "openai/cheap", "api_key", "sk-of-the-cheap-one"))
+	change := map[string]any{"title_llm_profile": "no-such-profile"}
+	if code := s.Call("POST", "/api/v1/settings", change, nil); code != http.StatusUnprocessableEntity {
+		t.Errorf("a profile that does not exist: %d", code)
+	}
+	change["title_llm_profile"] = "cheap"
+	if code := s.Call("POST", "/api/v1/settings", change, nil); code != http.StatusOK {
+		t.Fatalf("title_llm_profile: %d", code)
+	}
+	setBudget(t, s, 2) // the legacy API leaves it alone
+	id := s.Conversation("please name this")
+	s.Eventually("the title", func() bool { return s.Info(id)["title"] == "A cheap title" })
+	s.WaitStatus(id, "finished")
+	for _, r := range model.Requests() {
+		if openaitest.NoTools(r) {
+			t.Errorf("the conversation's model was asked for a title: %s", r.Raw)
+		}
+	}
+	if all := cheap.Requests(); len(all) != 1 || all[0].Model != "cheap" {
+		t.Errorf("the titles' model got %d requests", len(all))
+	}
 }

@@ -362,13 +362,14 @@ func (s *soak) underBudget(t *testing.T) {
 
 // quiet waits until nothing runs.
 func (s *soak) quiet(t *testing.T) {
-	for _, k := range s.known() {
+	s.each(func(k *talk) {
 		for deadline := time.Now().Add(2 * time.Minute); s.status(context.Background(), k) == "running"; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("conversation %s still runs", k.id)
+				t.Errorf("conversation %s still runs", k.id)
+				return
 			}
 		}
-	}
+	})
 }
 
 // finishAll takes faults and ceilings away: every conversation can be continued
@@ -377,24 +378,48 @@ func (s *soak) finishAll() {
 	s.t.Helper()
 	s.models.calm.Store(true)
 	s.UseModel(s.models.urls["chat"]+"/v1", map[string]any{"max_budget_per_task": nil})
-	ctx := context.Background()
-	for _, k := range s.known() {
+	s.each(func(k *talk) {
 		var last string
 		for try := 0; last != "finished" && try < 3; try++ { // a fallen endpoint may rest for a moment
-			if code, err := s.ask(ctx, "POST", "/api/v1/app-conversations/"+k.id+"/send-message",
-				map[string]any{"role": "user", "content": say("Finish now."), "run": true}, nil); code != http.StatusOK {
-				s.t.Errorf("conversation %s takes no message: %d %v", k.id, code, err)
-			}
-			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-				if last = s.status(ctx, k); last != "running" && last != "" {
-					break
-				}
-			}
+			last = s.finish(k)
 		}
 		if last != "finished" {
 			s.t.Errorf("conversation %s is %q and cannot be finished: %.900s", k.id, last, s.lastError(k))
 		}
+	})
+}
+
+// each does something with every conversation, several at a time.
+func (s *soak) each(f func(*talk)) {
+	next := make(chan *talk)
+	var wg sync.WaitGroup
+	for range *workers {
+		wg.Go(func() {
+			for k := range next {
+				f(k)
+			}
+		})
 	}
+	for _, k := range s.known() {
+		next <- k
+	}
+	close(next)
+	wg.Wait()
+}
+
+// finish sends a last message and returns how the run ended.
+func (s *soak) finish(k *talk) (last string) {
+	ctx := context.Background()
+	if code, err := s.ask(ctx, "POST", "/api/v1/app-conversations/"+k.id+"/send-message",
+		map[string]any{"role": "user", "content": say("Finish now."), "run": true}, nil); code != http.StatusOK {
+		s.t.Errorf("conversation %s takes no message: %d %v", k.id, code, err)
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if last = s.status(ctx, k); last != "running" && last != "" {
+			break
+		}
+	}
+	return last
 }
 
 // lastError is the last event of a log that says what went wrong.

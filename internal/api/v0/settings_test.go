@@ -184,7 +184,7 @@ func TestSettingsKeepProfiles(t *testing.T) {
 	check(t, r.store.Accounts().UpdateSettings(t.Context(), "user-1", func(*account.Settings) (*account.Settings, error) {
 		s := account.DefaultSettings()
 		s.Profiles = map[string]account.LLM{"p": {Model: "p/m", APIKey: account.NewSecret("hush"), Temperature: &tuned}}
-		s.TitleProfile = "p"
+		s.TitleProfile, s.Kept = "p", json.RawMessage(`{"git_full_clone":true}`)
 		return s, s.ActivateProfile("p")
 	}))
 	stored := func() *account.Settings {
@@ -193,7 +193,7 @@ func TestSettingsKeepProfiles(t *testing.T) {
 		return s
 	}
 	r.want("POST", "/api/settings", `{"language":"de","max_budget_per_task":2}`, 200, `{"message":"Settings stored"}`)
-	if s := stored(); s.ActiveProfile != "p" || s.TitleProfile != "p" || s.LLM().Temperature == nil || s.LLMAPIKey.Reveal() != "hush" {
+	if s := stored(); s.ActiveProfile != "p" || s.TitleProfile != "p" || s.Kept == nil || s.LLM().Temperature == nil || s.LLMAPIKey.Reveal() != "hush" {
 		t.Errorf("%+v", s)
 	}
 	r.want("POST", "/api/settings", `{"llm_model":"other/m"}`, 200, `{"message":"Settings stored"}`)

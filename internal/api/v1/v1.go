@@ -93,7 +93,9 @@ type handlers struct{ Config }
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{cfg}
 	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
-		Encode: httpkit.DetailErrors, Handlers: httpkit.Handlers{
+		Encode: httpkit.DetailErrors, Encoders: map[string]httpkit.ErrorEncoder{
+			"load_settings": settingsErrors, "store_settings": settingsErrors,
+		}, Handlers: httpkit.Handlers{
 			"list_app_conversations":        h.listConversations,
 			"search_app_conversations":      h.searchConversations,
 			"count_app_conversations":       h.countConversations,
@@ -124,6 +126,8 @@ func New(cfg Config) (*httpkit.API, error) {
 			"search_models":                 h.searchModels,
 			"search_providers":              h.searchProviders,
 			"search_model_details":          h.searchDetails,
+			"load_settings":                 h.loadSettings,
+			"store_settings":                h.storeSettings,
 			"list_profiles":                 h.listProfiles,
 			"get_profile":                   h.getProfile,
 			"save_profile":                  h.saveProfile,

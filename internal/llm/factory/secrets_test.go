@@ -21,7 +21,7 @@ import (
 
 // echoes are the ways in which endpoints give back what they were sent.
 func echoes() map[string]func(w http.ResponseWriter, said string, status int) {
-	failed := func(said string) string {
+	object := func(said string) string {
 		raw, err := json.Marshal(map[string]any{"error": map[string]any{"message": said, "type": "invalid_request_error"}, "message": said})
 		if err != nil {
 			panic(err)
@@ -37,10 +37,10 @@ func echoes() map[string]func(w http.ResponseWriter, said string, status int) {
 	}
 	return map[string]func(http.ResponseWriter, string, int){
 		"json": func(w http.ResponseWriter, said string, status int) {
-			body("application/json", "%s")(w, failed(said), status)
+			body("application/json", "%s")(w, object(said), status)
 		},
 		"nested": func(w http.ResponseWriter, said string, status int) {
-			body("application/json", "%s")(w, failed("upstream: "+failed(said)), status)
+			body("application/json", "%s")(w, object("upstream: "+object(said)), status)
 		},
 		"text":      body("text/plain", "refused: %s"),
 		"html":      body("text/html", "<html><title>%s</title></html>"),
@@ -59,7 +59,7 @@ func echoes() map[string]func(w http.ResponseWriter, said string, status int) {
 		},
 		"wish": func(w http.ResponseWriter, said string, _ int) {
 			w.Header().Set("Retry-After", said)
-			body("application/json", "%s")(w, failed(said), http.StatusTooManyRequests)
+			body("application/json", "%s")(w, object(said), http.StatusTooManyRequests)
 		},
 	}
 }

@@ -99,8 +99,15 @@ func (t *try) ask(c Choice, state health) (done bool) {
 	if state == probing && c.Once != nil {
 		model = c.Once
 	}
+	told := false
+	defer func() { // also after a panic: who may probe must report
+		if !told {
+			t.health.left(c.Key)
+		}
+	}()
 	t.resp, t.err = model.Do(t.ctx, t.req)
 	if t.err == nil {
+		told = true
 		t.health.answered(c.Key)
 		if t.resp != nil && t.resp.Model == "" {
 			t.resp.Model = c.Model.Info().Model
@@ -109,13 +116,11 @@ func (t *try) ask(c Choice, state health) (done bool) {
 	}
 	var e *llm.Error
 	if t.ctx.Err() != nil || !errors.As(t.err, &e) {
-		t.health.left(c.Key)
 		return true
 	}
 	if isOutage(e.Class) {
+		told = true
 		t.health.failed(c.Key, e.RetryAfter)
-	} else {
-		t.health.left(c.Key)
 	}
 	if e.Streamed || e.Class == llm.ClassContentPolicy || !mayHelp(e.Class) && t.isFirst(c) {
 		return true

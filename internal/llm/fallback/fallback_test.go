@@ -314,3 +314,30 @@ func TestManyConfigurations(t *testing.T) {
 		}
 	})
 }
+
+// A model whose probe panics is probed again.
+func TestPanicOfAProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := named("first", fail(llm.ClassOverloaded)), named("second")
+		m := fallback.New(choices(first, second), &fallback.Health{}, nil)
+		ask := func() (by string) {
+			defer func() { _ = recover() }()
+			resp, err := m.Do(t.Context(), &llm.Request{})
+			if err != nil {
+				t.Error(err)
+				return ""
+			}
+			return resp.ID
+		}
+		if by := ask(); by != "by second" {
+			t.Fatal(by)
+		}
+		time.Sleep(2 * fallback.FirstOutage)
+		first.hook = func() { panic("a defect") }
+		ask()
+		first.hook = nil
+		if by := ask(); by != "by first" {
+			t.Errorf("answered %s: it is left out for ever", by)
+		}
+	})
+}

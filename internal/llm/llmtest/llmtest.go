@@ -77,7 +77,7 @@ type Serve func(t *testing.T, opt Options, replies ...Reply) llm.Model
 // Lack is what a wire has no word for; the suite does not ask for it then.
 type Lack string
 
-// NoReasoningCount: the usage does not tell reasoning from other output tokens.
+// NoReasoningCount says that the usage does not tell reasoning from other output tokens.
 const NoReasoningCount Lack = "reasoning_count"
 
 // wait bounds what must happen promptly.

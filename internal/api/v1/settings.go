@@ -1,0 +1,177 @@
+package v1
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"parley/internal/account"
+	"parley/internal/api/httpkit"
+)
+
+// What settings show where nothing is stored (V1 9.1).
+const (
+	agentSchema          = 5
+	defaultAgent         = "CodeActAgent"
+	agentKind            = "openhands"
+	defaultIterations    = 500
+	defaultCondenserSize = 240 // events
+)
+
+// settingsView is V1 9.1. Secrets are null, whether set or not.
+type settingsView struct {
+	Language                    *string              `json:"language"`
+	RemoteRuntimeResourceFactor *int                 `json:"remote_runtime_resource_factor"`
+	SecretsStore                secretsView          `json:"secrets_store"`
+	EnableSoundNotifications    bool                 `json:"enable_sound_notifications"`
+	EnableProactiveStarters     bool                 `json:"enable_proactive_conversation_starters"`
+	UserConsentsToAnalytics     *bool                `json:"user_consents_to_analytics"`
+	BaseContainerImage          *string              `json:"sandbox_base_container_image"`
+	RuntimeContainerImage       *string              `json:"sandbox_runtime_container_image"`
+	SearchAPIKey                *string              `json:"search_api_key"`
+	SandboxAPIKey               *string              `json:"sandbox_api_key"`
+	MaxBudgetPerTask            *float64             `json:"max_budget_per_task"`
+	Email                       *string              `json:"email"`
+	EmailVerified               *bool                `json:"email_verified"`
+	GitUserName                 *string              `json:"git_user_name"`
+	GitUserEmail                *string              `json:"git_user_email"`
+	TitleLLMProfile             *string              `json:"title_llm_profile"`
+	V1Enabled                   bool                 `json:"v1_enabled"`
+	Agent                       map[string]any       `json:"agent_settings"`
+	Conversation                map[string]any       `json:"conversation_settings"`
+	Profiles                    settingsProfilesView `json:"llm_profiles"`
+	ProviderTokensSet           map[string]*string   `json:"provider_tokens_set"`
+	LLMAPIKeySet                bool                 `json:"llm_api_key_set"`
+	SearchAPIKeySet             bool                 `json:"search_api_key_set"`
+	keptView
+}
+
+// keptView are the members that are kept for clients and have no effect.
+type keptView struct {
+	UserVersion            *int            `json:"user_version"`
+	DisabledSkills         []string        `json:"disabled_skills"`
+	GitFullClone           bool            `json:"git_full_clone"`
+	SandboxGrouping        string          `json:"sandbox_grouping_strategy"`
+	DefaultSandboxSpec     *string         `json:"default_sandbox_spec_id"`
+	AgentProfile           *string         `json:"active_agent_profile_id"`
+	AgentProfileRevision   *int            `json:"active_agent_profile_revision"`
+	RegisteredMarketplaces json.RawMessage `json:"registered_marketplaces"`
+	InheritedMarketplaces  []any           `json:"inherited_marketplaces"`
+}
+
+type secretsView struct {
+	ProviderTokens struct{} `json:"provider_tokens"`
+}
+
+type settingsProfilesView struct {
+	Profiles map[string]map[string]json.RawMessage `json:"profiles"`
+	Active   *string                               `json:"active"`
+}
+
+func (h *handlers) loadSettings(w http.ResponseWriter, r *httpkit.Request) error {
+	s, err := h.Settings.Settings(r.Context(), r.Principal.UserID)
+	if err != nil {
+		return err
+	}
+	v, err := viewSettings(s)
+	if err != nil {
+		return err
+	}
+	return httpkit.JSON(w, http.StatusOK, v)
+}
+
+func viewSettings(s *account.Settings) (*settingsView, error) {
+	kept, err := readKept(s)
+	if err != nil {
+		return nil, err
+	}
+	v := &settingsView{
+		Language: s.Language, RemoteRuntimeResourceFactor: s.RemoteRuntimeResourceFactor,
+		EnableSoundNotifications: s.EnableSoundNotifications, EnableProactiveStarters: s.EnableProactiveConversationStarter,
+		UserConsentsToAnalytics: s.UserConsentsToAnalytics, BaseContainerImage: s.SandboxBaseContainerImage,
+		RuntimeContainerImage: s.SandboxRuntimeContainerImage, MaxBudgetPerTask: s.MaxBudgetPerTask,
+		Email: s.Email, EmailVerified: s.EmailVerified, GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
+		TitleLLMProfile: orNull(s.TitleProfile), V1Enabled: s.V1Enabled == nil || *s.V1Enabled,
+		Conversation: viewConversationSettings(s, kept.object(keptConversation)), ProviderTokensSet: tokensSet(s.Secrets),
+		LLMAPIKeySet: s.LLMAPIKey.IsSet(), SearchAPIKeySet: s.SearchAPIKey.IsSet(),
+	}
+	if v.Agent, err = viewAgentSettings(s, kept.object(keptAgent)); err != nil {
+		return nil, err
+	}
+	if v.Profiles, err = viewProfiles(s); err != nil {
+		return nil, err
+	}
+	v.keptView, err = kept.view()
+	return v, err
+}
+
+// viewAgentSettings shows what has an effect over what is kept.
+func viewAgentSettings(s *account.Settings, kept map[string]any) (map[string]any, error) {
+	llm, err := s.LLM().Render(nil)
+	if err != nil {
+		return nil, err
+	}
+	condenser, _ := kept["condenser"].(map[string]any)
+	size := defaultCondenserSize
+	if s.CondenserMaxSize != nil {
+		size = *s.CondenserMaxSize
+	}
+	agent := defaultAgent
+	if s.Agent != nil {
+		agent = *s.Agent
+	}
+	return account.MergeDiff(kept, map[string]any{"schema_version": agentSchema, "agent_kind": agentKind, "agent": agent, "llm": llm,
+		"mcp_config": s.MCP.RenderServers(),
+		"condenser":  account.MergeDiff(condenser, map[string]any{"enabled": s.EnableDefaultCondenser, "max_size": size})}), nil
+}
+
+// viewConversationSettings shows no analyzer where none is stored: none is asked
+// then.
+func viewConversationSettings(s *account.Settings, kept map[string]any) map[string]any {
+	iterations := defaultIterations
+	if s.MaxIterations != nil && *s.MaxIterations > 0 {
+		iterations = *s.MaxIterations
+	}
+	out := account.MergeDiff(kept, map[string]any{"schema_version": 1, "max_iterations": iterations,
+		"confirmation_mode": s.ConfirmationMode != nil && *s.ConfirmationMode})
+	out["security_analyzer"] = s.SecurityAnalyzer
+	return out
+}
+
+func viewProfiles(s *account.Settings) (settingsProfilesView, error) {
+	v := settingsProfilesView{Profiles: map[string]map[string]json.RawMessage{}, Active: orNull(s.ActiveProfile)}
+	for name := range s.Profiles {
+		config, err := s.ProfileConfig(name, nil)
+		if err != nil {
+			return v, err
+		}
+		v.Profiles[name] = config
+	}
+	return v, nil
+}
+
+// tokensSet names the providers that are configured, with their hosts.
+func tokensSet(s account.Secrets) map[string]*string {
+	set := map[string]*string{}
+	for name, t := range s.ProviderTokens {
+		if t.Token.IsSet() || orEmpty(t.UserID) != "" {
+			set[name] = t.Host
+		}
+	}
+	return set
+}
+
+// settingsErrors is the shape of these routes: the text in "error", where their
+// clients look, beside what V1 says elsewhere.
+func settingsErrors(r *http.Request, p *httpkit.Problem) (int, any) {
+	switch p.Status {
+	case http.StatusNotFound:
+		return p.Status, map[string]any{"error": "Settings not found"}
+	case http.StatusUnauthorized:
+		return p.Status, map[string]any{"error": "Invalid token", "detail": "Unauthorized"}
+	}
+	status, body := httpkit.DetailErrors(r, p)
+	if m, ok := body.(map[string]any); ok {
+		m["error"] = p.Text
+	}
+	return status, body
+}
