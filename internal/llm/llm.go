@@ -56,6 +56,7 @@ type Response struct {
 // Info describes a model.
 type Info struct {
 	Model         string // as configured, "provider/model"
+	Endpoint      string // the base URL of its calls; "" = the provider's own, or none
 	ContextWindow int64  // tokens; 0 = unknown
 	MaxOutput     int64  // tokens of one answer that the model allows or is set to; 0 = unknown
 	Vision        bool

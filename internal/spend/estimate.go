@@ -53,6 +53,10 @@ type Anchor struct {
 	answer   int64  // tokens of the answer, which later prompts hold
 }
 
+// counter names who counts: two endpoints may count a model of one name
+// differently.
+func counter(info llm.Info) string { return info.Model + " " + info.Endpoint }
+
 // Estimate bounds the prompt of a request. No byte-level tokenizer makes more
 // tokens of a text than it has bytes, so the bytes count as tokens, with
 // allowances for markup and images (imageTokens). With an anchor that the
@@ -84,7 +88,7 @@ func measure(info llm.Info, req *llm.Request, a *Anchor) measured {
 	var added size
 	var answered bool
 	for i, msg := range req.Messages {
-		if a != nil && i == a.messages && a.model == info.Model && a.digest == d.sum() {
+		if a != nil && i == a.messages && a.model == counter(info) && a.digest == d.sum() {
 			m.old = a
 		}
 		s := messageSize(d, info, msg)
@@ -97,7 +101,7 @@ func measure(info llm.Info, req *llm.Request, a *Anchor) measured {
 		}
 		whole.add(s)
 	}
-	if a != nil && a.messages == len(req.Messages) && a.model == info.Model && a.digest == d.sum() {
+	if a != nil && a.messages == len(req.Messages) && a.model == counter(info) && a.digest == d.sum() {
 		m.old = a
 	}
 	m.digest, m.text = d.sum(), whole.text

@@ -223,6 +223,11 @@ func TestAnchorIsClose(t *testing.T) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
+	elsewhere := m.info
+	elsewhere.Endpoint = "http://other.example/v1"
+	if p := spend.Estimate(elsewhere, longer, tab.Anchor()); p.Anchored {
+		t.Error("another endpoint counts for itself")
+	}
 	if p := spend.Estimate(llm.Info{Model: "test/other", NativeTools: true}, longer, tab.Anchor()); p.Anchored {
 		t.Errorf("another model: %+v", p)
 	}

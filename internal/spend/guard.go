@@ -100,7 +100,7 @@ func (c *call) answered(ctx context.Context, resp *llm.Response) {
 			"prompt_bound", c.prompt.Bound, "prompt_tokens", resp.Usage.PromptTokens,
 			"output_bound", c.output, "completion_tokens", resp.Usage.CompletionTokens)
 	}
-	c.tab.keep(ctx, s, c.prompt.anchor(c.info.Model, resp.Usage))
+	c.tab.keep(ctx, s, c.prompt.anchor(counter(c.info), resp.Usage))
 }
 
 // failed settles a call without an answer.

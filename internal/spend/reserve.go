@@ -44,8 +44,13 @@ func (t *Tab) reserve(ctx context.Context, info llm.Info, req *llm.Request) (*ca
 	for waited := false; ; waited = true {
 		freed := t.keeper.signal()
 		full, err := c.try(ctx)
-		if err != nil || full == nil {
-			return c, err
+		if err != nil {
+			// It may be held all the same, if the answer was lost.
+			t.keeper.settleLater(ctx, []store.Settlement{{Reservation: c.held.ID}})
+			return nil, err
+		}
+		if full == nil {
+			return c, nil
 		}
 		if !c.fitsLater(full) {
 			full.Want = c.need(c.least(), full)

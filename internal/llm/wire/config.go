@@ -69,7 +69,7 @@ func (c *ModelConfig) Name() string {
 
 // Info is what llm.Model.Info returns.
 func (c *ModelConfig) Info() llm.Info {
-	return llm.Info{Model: c.Name(), ContextWindow: c.ContextWindow, MaxOutput: c.MaxOutput, Vision: !c.NoVision,
+	return llm.Info{Model: c.Name(), Endpoint: c.BaseURL, ContextWindow: c.ContextWindow, MaxOutput: c.MaxOutput, Vision: !c.NoVision,
 		NativeTools: !c.NoTools, Price: c.Price}
 }
 
