@@ -12,7 +12,7 @@ const module = "parley"
 // what is below a directory, not the directory itself.
 func layers() [][]string {
 	return [][]string{
-		{"internal/fault", "internal/content", "internal/glob"},
+		{"internal/fault", "internal/content", "internal/glob", "internal/near"},
 		{"internal/account"},
 		{"internal/conversation"},
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},

@@ -1,13 +1,21 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+
+	"parley/internal/near"
+)
 
 // Suggest returns the candidate nearest to word by edit distance, or "" if none
 // is near enough to be a misspelling of it.
 func Suggest(word string, candidates []string) string {
+	const longest = 64 // bytes; beyond it is no misspelling, and hostile input costs nothing
 	best, bestDistance := "", len(word)/3+2
+	if len(word) > longest {
+		return ""
+	}
 	for _, c := range candidates {
-		if d := distance(word, c); d < bestDistance {
+		if d := near.Distance(word, c, bestDistance); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -20,29 +28,4 @@ func didYouMean(word string, candidates []string) string {
 		return fmt.Sprintf(" (did you mean %s?)", s)
 	}
 	return ""
-}
-
-// distance is the Levenshtein distance in bytes; words over 64 bytes are far
-// from everything, so that hostile input costs nothing.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return max(len(a), len(b))
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j]+1, row[j+1]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }

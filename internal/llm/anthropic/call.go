@@ -49,7 +49,7 @@ func (m *Model) once(ctx context.Context, req *llm.Request, a attempt) (*llm.Res
 	err = m.client.Do(ctx, wire.Call{URL: m.url, Header: m.headers(req, s.betas), Body: body, Advise: m.advise,
 		Streamed: func() bool { return g.streamed },
 		Read: func(in *wire.Answer) error {
-			if err := readAnswer(in, g); err != nil {
+			if err := in.Decode(g.takeEvents, g.takeWhole); err != nil {
 				return err
 			}
 			if g.usage.cost == nil {
@@ -62,18 +62,12 @@ func (m *Model) once(ctx context.Context, req *llm.Request, a attempt) (*llm.Res
 }
 
 func (m *Model) headers(req *llm.Request, betas []string) http.Header {
-	h := http.Header{}
-	h.Set("Accept", "application/json")
-	if req.OnDelta != nil {
-		h.Set("Accept", "text/event-stream, application/json")
-	}
-	h.Set("Anthropic-Version", version)
-	if m.cfg.APIKey.IsSet() {
-		h.Set("X-Api-Key", m.cfg.APIKey.Reveal())
-	}
-	for k, v := range m.cfg.Headers {
-		h.Set(k, v)
-	}
+	h := m.cfg.Header(req, func(h http.Header) {
+		h.Set("Anthropic-Version", version)
+		if m.cfg.APIKey.IsSet() {
+			h.Set("X-Api-Key", m.cfg.APIKey.Reveal())
+		}
+	})
 	if own := h.Get("Anthropic-Beta"); own != "" {
 		betas = append([]string{own}, betas...) // the user's are in addition
 	}
@@ -91,40 +85,10 @@ func (m *Model) advise(e *llm.Error) {
 	}
 }
 
-func readAnswer(in *wire.Answer, a *answer) error {
-	if !in.IsEventStream() {
-		return readWhole(in, a)
-	}
-	err := readEvents(in.Events(), a, in.Complete)
-	if err == nil {
-		in.Drain()
-	}
-	return err
-}
-
-// readWhole reads an answer that is one JSON document, or a stream under a wrong
-// content type.
-func readWhole(in io.Reader, a *answer) error {
-	body, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) == 0 {
-		return &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint sent an empty answer"}
-	}
-	for _, prefix := range []string{"data:", "event:", ":"} {
-		if bytes.HasPrefix(trimmed, []byte(prefix)) {
-			return readEvents(sse.NewReader(bytes.NewReader(body), wire.MaxEvent), a, func() {})
-		}
-	}
-	return a.takeWhole(body)
-}
-
-// readEvents reads to message_stop or the end. finished is called at the stop
+// takeEvents reads to message_stop or the end. finished is called at the stop
 // reason: behind it an answer is complete, however the connection ends. An end
 // before either is a broken stream.
-func readEvents(events *sse.Reader, a *answer, finished func()) error {
+func (a *answer) takeEvents(events *sse.Reader, finished func()) error {
 	seen := false
 	for {
 		ev, err := events.Next()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"parley/internal/near"
 )
 
 // maxSuggestions bounds what Suggest returns.
@@ -39,23 +41,23 @@ func (c *Catalog) sameName(name string) []string {
 
 // nearest finds what is a few typing errors away from the id, or from its name.
 func (c *Catalog) nearest(id, name string) []string {
-	type near struct {
+	type guess struct {
 		model    string
 		distance int
 	}
-	var found []near
+	var found []guess
 	bound := len(name)/4 + 1
 	for _, o := range c.Offers(time.Now()) {
 		full := strings.ToLower(o.ID())
-		d := distance(id, full, bound)
+		d := near.Distance(id, full, bound)
 		if !strings.Contains(id, "/") || d > bound {
-			d = min(d, distance(name, full[strings.LastIndexByte(full, '/')+1:], bound))
+			d = min(d, near.Distance(name, full[strings.LastIndexByte(full, '/')+1:], bound))
 		}
 		if d <= bound {
-			found = append(found, near{o.ID(), d})
+			found = append(found, guess{o.ID(), d})
 		}
 	}
-	slices.SortStableFunc(found, func(a, b near) int {
+	slices.SortStableFunc(found, func(a, b guess) int {
 		if a.distance != b.distance {
 			return a.distance - b.distance
 		}
@@ -74,27 +76,4 @@ func rank(model string) int {
 		return 1
 	}
 	return 0
-}
-
-// distance is the edit distance of two short texts, or more than bound if it is.
-func distance(a, b string, bound int) int {
-	if d := len(a) - len(b); d > bound || -d > bound {
-		return bound + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -230,7 +230,7 @@ func TestSettings(t *testing.T) {
 	if sent.Header.Get("X-Team") != "red" || sent.Header.Get("X-Server") != "parley" {
 		t.Errorf("headers %v", sent.Header)
 	}
-	wantInfo := llm.Info{Model: "openai/custom", ContextWindow: 5000, MaxOutput: 600, NativeTools: true,
+	wantInfo := llm.Info{Model: "openai/custom", Endpoint: "http://h/v1", ContextWindow: 5000, MaxOutput: 600, NativeTools: true,
 		Price: &llm.Price{Input: 1e-6, CacheRead: 1e-6, CacheWrite: 1e-6, Output: 2e-6}}
 	if d := cmp.Diff(wantInfo, m.Info()); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
@@ -299,7 +299,7 @@ func TestFacts(t *testing.T) {
 			if (got.Price == nil) != (tt.want.Price == nil) || got.Price != nil && !near(*got.Price, *tt.want.Price) {
 				t.Errorf("price %+v, want %+v", got.Price, tt.want.Price)
 			}
-			got.Price, tt.want.Price = nil, nil
+			got.Price, tt.want.Price, got.Endpoint = nil, nil, ""
 			if name == "local is free" {
 				got.Vision = tt.want.Vision // what the small table says of images is not the matter
 			}

@@ -43,7 +43,7 @@ func (m *Model) once(ctx context.Context, req *llm.Request, w *wireRequest) (*ll
 	err = m.client.Do(ctx, wire.Call{URL: m.url, Header: m.headers(req), Body: body, Advise: m.advise,
 		Streamed: func() bool { return a.streamed },
 		Read: func(in *wire.Answer) error {
-			if err := readAnswer(in, a); err != nil {
+			if err := in.Decode(a.takeEvents, a.take); err != nil {
 				return err
 			}
 			resp, err = m.response(a, req, in.Header)
@@ -53,23 +53,16 @@ func (m *Model) once(ctx context.Context, req *llm.Request, w *wireRequest) (*ll
 }
 
 func (m *Model) headers(req *llm.Request) http.Header {
-	h := http.Header{}
-	h.Set("Accept", "application/json")
-	if req.OnDelta != nil {
-		h.Set("Accept", "text/event-stream, application/json")
-	}
-	if key := m.cfg.APIKey; key.IsSet() && m.cfg.Dialect.KeyHeader != "" {
-		h.Set(m.cfg.Dialect.KeyHeader, key.Reveal())
-	} else if key.IsSet() {
-		h.Set("Authorization", "Bearer "+key.Reveal())
-	}
-	if m.cfg.Dialect.SessionHeader != "" && req.SessionID != "" {
-		h.Set(m.cfg.Dialect.SessionHeader, req.SessionID)
-	}
-	for k, v := range m.cfg.Headers {
-		h.Set(k, v)
-	}
-	return h
+	return m.cfg.Header(req, func(h http.Header) {
+		if key := m.cfg.APIKey; key.IsSet() && m.cfg.Dialect.KeyHeader != "" {
+			h.Set(m.cfg.Dialect.KeyHeader, key.Reveal())
+		} else if key.IsSet() {
+			h.Set("Authorization", "Bearer "+key.Reveal())
+		}
+		if m.cfg.Dialect.SessionHeader != "" && req.SessionID != "" {
+			h.Set(m.cfg.Dialect.SessionHeader, req.SessionID)
+		}
+	})
 }
 
 // advise adds what to do where a refusal is likely a matter of configuration.
@@ -80,40 +73,10 @@ func (m *Model) advise(e *llm.Error) {
 	}
 }
 
-func readAnswer(in *wire.Answer, a *answer) error {
-	if !in.IsEventStream() {
-		return readWhole(in, a)
-	}
-	err := readEvents(in.Events(), a, in.Complete)
-	if err == nil {
-		in.Drain()
-	}
-	return err
-}
-
-// readWhole reads an answer that is one JSON document, which is also what some
-// endpoints send where a stream was asked for.
-func readWhole(in io.Reader, a *answer) error {
-	body, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) == 0 {
-		return &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint sent an empty answer"}
-	}
-	for _, prefix := range []string{"data:", "event:", ":"} { // a stream under a wrong content type
-		if bytes.HasPrefix(trimmed, []byte(prefix)) {
-			return readEvents(sse.NewReader(bytes.NewReader(body), wire.MaxEvent), a, func() {})
-		}
-	}
-	return a.take(body)
-}
-
-// readEvents reads to [DONE] or the end. finished is called at the finish
+// takeEvents reads to [DONE] or the end. finished is called at the finish
 // reason: behind it an answer is complete, however the connection ends. An end
 // before either is a broken stream.
-func readEvents(events *sse.Reader, a *answer, finished func()) error {
+func (a *answer) takeEvents(events *sse.Reader, finished func()) error {
 	seen := false
 	for {
 		ev, err := events.Next()

@@ -51,7 +51,7 @@ func (m *Model) once(ctx context.Context, req *llm.Request, s shape) (*llm.Respo
 	err = m.client.Do(ctx, wire.Call{URL: m.url, Header: m.headers(req), Body: body, Advise: m.advise,
 		Streamed: func() bool { return a.streamed },
 		Read: func(in *wire.Answer) error {
-			if err := readAnswer(in, a); err != nil {
+			if err := in.Decode(a.takeEvents, a.takeBody); err != nil {
 				return err
 			}
 			resp, err = m.response(a, req, in.Header)
@@ -61,25 +61,18 @@ func (m *Model) once(ctx context.Context, req *llm.Request, s shape) (*llm.Respo
 }
 
 func (m *Model) headers(req *llm.Request) http.Header {
-	h := http.Header{}
-	h.Set("Accept", "application/json")
-	if req.OnDelta != nil {
-		h.Set("Accept", "text/event-stream, application/json")
-	}
-	switch key := m.cfg.APIKey; {
-	case !key.IsSet():
-	case m.cfg.KeyHeader != "":
-		h.Set(m.cfg.KeyHeader, key.Reveal())
-	default:
-		h.Set("Authorization", "Bearer "+key.Reveal())
-	}
-	if m.cfg.SessionHeader != "" && req.SessionID != "" {
-		h.Set(m.cfg.SessionHeader, req.SessionID)
-	}
-	for k, v := range m.cfg.Headers {
-		h.Set(k, v)
-	}
-	return h
+	return m.cfg.Header(req, func(h http.Header) {
+		switch key := m.cfg.APIKey; {
+		case !key.IsSet():
+		case m.cfg.KeyHeader != "":
+			h.Set(m.cfg.KeyHeader, key.Reveal())
+		default:
+			h.Set("Authorization", "Bearer "+key.Reveal())
+		}
+		if m.cfg.SessionHeader != "" && req.SessionID != "" {
+			h.Set(m.cfg.SessionHeader, req.SessionID)
+		}
+	})
 }
 
 // advise adds what to do where a refusal is likely a matter of configuration.
@@ -90,42 +83,17 @@ func (m *Model) advise(e *llm.Error) {
 	}
 }
 
-func readAnswer(in *wire.Answer, a *answer) error {
-	if !in.IsEventStream() {
-		return readWhole(in, a)
+// takeBody reads an answer that is one JSON document.
+func (a *answer) takeBody(body []byte) error {
+	if !wire.IsObject(body) {
+		return wire.Broken("the endpoint sent something that is not a response", body, nil)
 	}
-	err := readEvents(in.Events(), a)
-	if err == nil {
-		in.Drain()
-	}
-	return err
+	return a.takeWhole(body)
 }
 
-// readWhole reads an answer that is one JSON document, which is also what some
-// endpoints send where a stream was asked for.
-func readWhole(in io.Reader, a *answer) error {
-	body, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) == 0 {
-		return &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint sent an empty answer"}
-	}
-	for _, prefix := range []string{"data:", "event:", ":"} { // a stream under a wrong content type
-		if bytes.HasPrefix(trimmed, []byte(prefix)) {
-			return readEvents(sse.NewReader(bytes.NewReader(body), wire.MaxEvent), a)
-		}
-	}
-	if !wire.IsObject(trimmed) {
-		return wire.Broken("the endpoint sent something that is not a response", trimmed, nil)
-	}
-	return a.takeWhole(trimmed)
-}
-
-// readEvents reads to the event that ends an answer. An end before it is a
+// takeEvents reads to the event that ends an answer. An end before it is a
 // broken stream, also one with the end mark of the chat API.
-func readEvents(events *sse.Reader, a *answer) error {
+func (a *answer) takeEvents(events *sse.Reader, _ func()) error {
 	for {
 		ev, err := events.Next()
 		switch {

@@ -39,7 +39,7 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(llm.Info{Model: "m", MaxOutput: responses.MinOutput, ContextWindow: 7, NativeTools: true}, m.Info()); d != "" {
+	if d := cmp.Diff(llm.Info{Model: "m", Endpoint: responses.DefaultBaseURL, MaxOutput: responses.MinOutput, ContextWindow: 7, NativeTools: true}, m.Info()); d != "" {
 		t.Error(d)
 	}
 }

@@ -73,6 +73,21 @@ func (c *ModelConfig) Info() llm.Info {
 		NativeTools: !c.NoTools, Price: c.Price}
 }
 
+// Header returns the header of a call: what the endpoint may answer with, then
+// what set adds, then the user's own, which win.
+func (c *ModelConfig) Header(req *llm.Request, set func(http.Header)) http.Header {
+	h := http.Header{}
+	h.Set("Accept", "application/json")
+	if req.OnDelta != nil {
+		h.Set("Accept", "text/event-stream, application/json")
+	}
+	set(h)
+	for k, v := range c.Headers {
+		h.Set(k, v)
+	}
+	return h
+}
+
 // Client returns the client of the configuration. Its secrets are the key, then
 // the values of the headers and what is secret of the base URL, then more.
 func (c *ModelConfig) Client(more ...string) *Client {

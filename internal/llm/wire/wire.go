@@ -228,6 +228,34 @@ func (a *Answer) IsEventStream() bool {
 // Events reads the answer as server-sent events.
 func (a *Answer) Events() *sse.Reader { return sse.NewReader(a, MaxEvent) }
 
+// Decode reads an answer that is a stream of events, or one document, which is
+// also what some endpoints send where a stream was asked for. A stream under a
+// wrong content type is one all the same. complete is what stream calls when the
+// answer is there, see Complete.
+func (a *Answer) Decode(stream func(events *sse.Reader, complete func()) error, whole func(body []byte) error) error {
+	if a.IsEventStream() {
+		err := stream(a.Events(), a.Complete)
+		if err == nil {
+			a.Drain()
+		}
+		return err
+	}
+	body, err := io.ReadAll(a)
+	if err != nil {
+		return err
+	}
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 {
+		return &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint sent an empty answer"}
+	}
+	for _, prefix := range []string{"data:", "event:", ":"} {
+		if bytes.HasPrefix(body, []byte(prefix)) {
+			return stream(sse.NewReader(bytes.NewReader(body), MaxEvent), func() {})
+		}
+	}
+	return whole(body)
+}
+
 // Complete says that the answer is there: what may still come does not get much
 // time, and keep-alives do not prolong it.
 func (a *Answer) Complete() {
