@@ -227,9 +227,10 @@ func TestTerminalDropsTheOldest(t *testing.T) {
 
 func TestTerminalHasManyReaders(t *testing.T) {
 	_, c := serve(t, sandboxd.Options{})
-	open(t, c, "t", "sh", "-c", "stty -opost; read x; seq 1 200000; echo 'the end'")
+	open(t, c, "t", "sh", "-c", "stty -opost; printf ready; read x; seq 1 200000; echo 'the end'")
+	eventually(t, "the terminal's settings", func() bool { return open(t, c, "t").End == int64(len("ready")) })
 	var want strings.Builder
-	want.WriteString("\n") // the echo
+	want.WriteString("ready\n") // and the echo
 	for i := 1; i <= 200000; i++ {
 		fmt.Fprintln(&want, i)
 	}
