@@ -131,12 +131,14 @@ type Error struct {
 	RetryAfter time.Duration // the provider's wish; 0 = none
 	Streamed   bool          // part of the answer was already handed to OnDelta
 	NotSent    bool          // the request did not reach the provider
+	Answered   bool          // the endpoint had accepted the request: the failure is in its answer
 	Err        error
 }
 
 // Free reports whether the provider certainly charges nothing: it never got the
-// request, or refused it with an HTTP status before any answer.
-func (e *Error) Free() bool { return e.NotSent || (e.Status >= 400 && !e.Streamed) }
+// request, or refused it with an HTTP status before any answer. A status that an
+// answer names inside is no such refusal.
+func (e *Error) Free() bool { return e.NotSent || (e.Status >= 400 && !e.Streamed && !e.Answered) }
 
 // Error returns the text.
 func (e *Error) Error() string {

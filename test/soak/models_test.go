@@ -66,7 +66,7 @@ func serveModels(t *testing.T, seed uint64) *models {
 }
 
 // reply decides what one request gets, and bills it.
-func (m *models) reply(_ *http.Request, body []byte) llmtest.Reply {
+func (m *models) reply(req *http.Request, body []byte) llmtest.Reply {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, kind := m.choose()
@@ -83,7 +83,10 @@ func (m *models) reply(_ *http.Request, body []byte) llmtest.Reply {
 		}
 	}
 	r.Usage = conversation.Usage{PromptTokens: prompt, CompletionTokens: completion}
-	if r.Fail == "" {
+	// Gemini reports an error that comes while it makes a whole answer by an HTTP
+	// status, and charges nothing then.
+	refused := r.Fault == llmtest.ErrorInStream && strings.HasSuffix(req.URL.Path, ":generateContent")
+	if r.Fail == "" && !refused {
 		m.bill(body, prompt, completion)
 	}
 	return r

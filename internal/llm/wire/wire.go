@@ -118,7 +118,7 @@ type Call struct {
 func (c *Client) Do(ctx context.Context, call Call) error {
 	inner, w := newWatch(ctx, c.cfg.Total)
 	defer w.stop()
-	err := c.exchange(inner, w, call)
+	answered, err := c.exchange(inner, w, call)
 	if err == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 		return context.Cause(ctx)
 	}
 	e := classified(inner, err, hostOf(call.URL))
-	e.Streamed = call.Streamed != nil && call.Streamed()
+	e.Answered, e.Streamed = answered, call.Streamed != nil && call.Streamed()
 	e.Message = c.secrets.Redact(e.Message)
 	if e.Err != nil && c.secrets.Shows(e.Err.Error()) { // such as an address to redirect to
 		e.Err = nil
@@ -151,12 +151,14 @@ func hostOf(address string) string {
 	return "the endpoint"
 }
 
-func (c *Client) exchange(ctx context.Context, w *watch, call Call) error {
+// exchange sends the request and reads its answer. answered says that the endpoint
+// accepted it.
+func (c *Client) exchange(ctx context.Context, w *watch, call Call) (answered bool, err error) {
 	host := hostOf(call.URL)
 	w.expect(c.cfg.Timeout, host+" did not begin to answer within "+c.cfg.Timeout.String())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call.URL, bytes.NewReader(call.Body))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if call.Header != nil {
 		req.Header = call.Header.Clone()
@@ -167,18 +169,18 @@ func (c *Client) exchange(ctx context.Context, w *watch, call Call) error {
 	req.Header.Set("User-Agent", "parley")
 	if call.Prepare != nil {
 		if err := call.Prepare(req); err != nil {
-			return err
+			return false, err
 		}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return refusal(resp, call)
+		return false, refusal(resp, call)
 	}
-	return call.Read(&Answer{Header: resp.Header, w: w, idle: c.cfg.IdleTimeout, host: host,
+	return true, call.Read(&Answer{Header: resp.Header, w: w, idle: c.cfg.IdleTimeout, host: host,
 		in: &watched{r: resp.Body, w: w, wait: c.cfg.IdleTimeout, left: MaxAnswer,
 			text: host + " fell silent for " + c.cfg.IdleTimeout.String() + " in the middle of its answer"}})
 }

@@ -92,6 +92,18 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// A failure inside an answer may cost something, whatever status it names.
+func TestFailureInsideAnAnswerIsNotFree(t *testing.T) {
+	cfg, url := endpoint(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") })
+	err := wire.New(cfg).Do(t.Context(), wire.Call{URL: url, Read: func(*wire.Answer) error {
+		return &llm.Error{Class: llm.ClassOverloaded, Status: 503, Message: "overloaded"}
+	}})
+	var e *llm.Error
+	if !errors.As(err, &e) || e.Status != 503 || !e.Answered || e.Free() {
+		t.Errorf("got %#v", err)
+	}
+}
+
 func TestRedirect(t *testing.T) {
 	reached := false
 	_, there := endpoint(t, func(http.ResponseWriter, *http.Request) { reached = true })
