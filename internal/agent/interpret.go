@@ -12,14 +12,6 @@ import (
 	"parley/internal/tool"
 )
 
-// Risks a model can name. Unknown is what a call has without an analyzer.
-const (
-	RiskUnknown = "UNKNOWN"
-	RiskLow     = "LOW"
-	RiskMedium  = "MEDIUM"
-	RiskHigh    = "HIGH"
-)
-
 // analyzerLLM is the security analyzer that takes the model's own label.
 const analyzerLLM = "llm"
 
@@ -106,7 +98,7 @@ func interpretCall(c content.ToolCall, tools *tool.Set, policy Policy) (*convers
 		c.Origin = "completion"
 	}
 	action := &conversation.ActionEvent{Header: newHeader(conversation.KindAction, conversation.SourceAgent),
-		ToolName: c.Name, ToolCallID: c.ID, ToolCall: c, SecurityRisk: RiskUnknown}
+		ToolName: c.Name, ToolCallID: c.ID, ToolCall: c, SecurityRisk: conversation.RiskUnknown}
 	args, risk, summary := splitArguments(c.Arguments)
 	t, args, ok := tools.Resolve(c.Name, args)
 	if !ok {
@@ -165,7 +157,7 @@ func keepValidJSON(c *content.ToolCall) {
 func splitArguments(arguments string) (args json.RawMessage, risk, summary string) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &m) != nil || m == nil {
-		return json.RawMessage(arguments), RiskUnknown, ""
+		return json.RawMessage(arguments), conversation.RiskUnknown, ""
 	}
 	risk = riskOf(m["security_risk"])
 	_ = json.Unmarshal(m["summary"], &summary) // no string: no summary
@@ -187,10 +179,10 @@ func riskOf(raw json.RawMessage) string {
 	var r string
 	_ = json.Unmarshal(raw, &r)
 	switch r = strings.ToUpper(strings.TrimSpace(r)); r {
-	case RiskLow, RiskMedium, RiskHigh:
+	case conversation.RiskLow, conversation.RiskMedium, conversation.RiskHigh:
 		return r
 	}
-	return RiskUnknown
+	return conversation.RiskUnknown
 }
 
 // needsConfirmation fails closed: what has no label is asked for.
@@ -201,5 +193,5 @@ func needsConfirmation(a *conversation.ActionEvent, spec *tool.Spec, p Policy) b
 	if p.Analyzer != analyzerLLM {
 		return true
 	}
-	return !spec.ReadOnly && (a.SecurityRisk == RiskHigh || a.SecurityRisk == RiskUnknown)
+	return !spec.ReadOnly && (a.SecurityRisk == conversation.RiskHigh || a.SecurityRisk == conversation.RiskUnknown)
 }

@@ -3,7 +3,6 @@ package conversation
 import (
 	"time"
 
-	"parley/internal/account"
 	"parley/internal/content"
 )
 
@@ -45,42 +44,8 @@ type Conversation struct {
 	UpdatedAt      time.Time
 	LastEventAt    time.Time // zero = no event yet
 	InitialMessage []content.Part
-}
-
-// Options say how the agent runs. They are fixed when the conversation starts,
-// but for the model, which can be switched. They hold secrets and are stored
-// sealed.
-type Options struct {
-	LLM account.LLM `json:"llm"`
-	// LLMProfile names the profile that LLM is a copy of; "" = none. As long as
-	// the owner has it, the profile counts, not the copy.
-	LLMProfile string `json:"llm_profile,omitempty"`
-	// OwnKey says that the key came with LLM: one in the settings does not replace it.
-	OwnKey           bool                            `json:"llm_own_key,omitempty"`
-	MaxIterations    int                             `json:"max_iterations"` // steps per run, >= 1
-	MaxBudget        *float64                        `json:"max_budget"`     // USD, nil = no ceiling; of the settings at the start
-	ConfirmationMode bool                            `json:"confirmation_mode"`
-	SecurityAnalyzer string                          `json:"security_analyzer"`
-	Tools            []string                        `json:"tools,omitempty"` // names; empty = the server's default set
-	SystemSuffix     string                          `json:"system_suffix"`   // appended to the system prompt
-	WorkingDir       string                          `json:"working_dir"`     // inside the sandbox
-	MCP              *account.MCPConfig              `json:"mcp"`
-	Secrets          map[string]account.CustomSecret `json:"secrets"`
-	GitUserName      string                          `json:"git_user_name"`
-	GitUserEmail     string                          `json:"git_user_email"`
-	Demo             bool                            `json:"demo"`     // driven by the scripted model
-	SpecID           string                          `json:"spec_id"`  // sandbox template asked for
-	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
-}
-
-// EachSecret implements account.Sealable.
-func (o *Options) EachSecret(f func(string, *account.Secret)) {
-	o.LLM.EachSecret(func(p string, s *account.Secret) { f("llm."+p, s) })
-	if o.MCP != nil {
-		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
-	}
-	custom := account.Secrets{Custom: o.Secrets}
-	custom.EachSecret(func(p string, s *account.Secret) { f("secrets."+p, s) })
+	ForkedFrom     ID     // "" = it is no fork
+	ForkedAt       string // id of the last event that came from there; "" = none
 }
 
 // Summary is what lists show of the log.

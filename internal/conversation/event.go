@@ -29,13 +29,16 @@ const (
 	KindPause             = "PauseEvent"
 	KindInterrupt         = "InterruptEvent"
 	KindStreamingDelta    = "StreamingDeltaEvent" // live only
+	KindCondensation      = "Condensation"
+	KindCondenseRequest   = "CondensationRequest"
+	KindCondenseSummary   = "CondensationSummaryEvent" // in a model's view only
 )
 
 // KnownKinds are the kinds of the V1 schema, for filters. The log itself keeps
 // unknown kinds verbatim.
 var KnownKinds = []string{KindMessage, KindSystemPrompt, KindAction, KindObservation, KindAgentError,
 	KindUserReject, KindStateUpdate, KindConversationError, KindServerError, KindPause, KindInterrupt,
-	"Condensation", "CondensationRequest", "CondensationSummaryEvent", "HookExecutionEvent",
+	KindCondensation, KindCondenseRequest, KindCondenseSummary, "HookExecutionEvent",
 	"ACPToolCallEvent", "LLMCompletionLogEvent", "TokenEvent", KindStreamingDelta}
 
 // Sources of an event.
@@ -91,6 +94,14 @@ type MessageEvent struct {
 	ActivatedSkills []string       `json:"activated_skills"`
 	ExtendedContent []content.Part `json:"extended_content"`
 	Sender          string         `json:"sender,omitempty"`
+	CriticResult    *CriticResult  `json:"critic_result,omitempty"`
+}
+
+// CriticResult is what a critic thinks of an answer.
+type CriticResult struct {
+	Score    float64        `json:"score"` // 0..1
+	Message  string         `json:"message,omitempty"`
+	Metadata map[string]any `json:"metadata,omitempty"`
 }
 
 // SystemPromptEvent opens the agent's part of a log.
@@ -113,6 +124,7 @@ type ActionEvent struct {
 	ToolCall       content.ToolCall  `json:"tool_call"`
 	LLMResponseID  string            `json:"llm_response_id"`
 	SecurityRisk   string            `json:"security_risk"` // UNKNOWN, LOW, MEDIUM, HIGH
+	CriticResult   *CriticResult     `json:"critic_result,omitempty"`
 	Summary        string            `json:"summary,omitempty"`
 }
 
@@ -173,6 +185,15 @@ const (
 	KeyStatus    = "execution_status"
 	KeyStats     = "stats"
 	KeyFullState = "full_state" // live only
+	// KeyLeaf tells from which event on the conversation goes on: its id, or null for
+	// the very start. See Branch.
+	KeyLeaf = "leaf_event_id"
+	// KeyGoal carries a Goal.
+	KeyGoal = "goal"
+	// KeyPolicy and KeyAnalyzer tell a ConfirmationPolicy and an Analyzer (or null)
+	// that hold from now on.
+	KeyPolicy   = "confirmation_policy"
+	KeyAnalyzer = "security_analyzer"
 	// KeyModel tells which model is asked from now on: the id, "provider/model".
 	KeyModel = "current_model_id"
 	// KeyAgentState carries an object of notes about the run (AgentNotes). Python
@@ -185,6 +206,9 @@ const (
 type AgentNotes struct {
 	LLMRetry   *LLMRetry `json:"llm_retry,omitempty"`  // a model call failed and will be tried again
 	Recoveries int       `json:"recoveries,omitempty"` // restarts of the server survived since the model last answered
+	// Refinements is how often a critic sent the agent back to work since the user
+	// last spoke.
+	Refinements int `json:"refinements,omitempty"`
 	// MissingFallbacks are profiles that the model's configuration names as
 	// fallbacks and that the owner does not have.
 	MissingFallbacks []string `json:"missing_fallbacks,omitempty"`
@@ -195,7 +219,7 @@ type AgentNotes struct {
 
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
-	return n.LLMRetry == nil && n.Recoveries == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0
+	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0
 }
 
 // LLMRetry tells the user what the run waits for.
@@ -207,6 +231,55 @@ type LLMRetry struct {
 	Reason      string  `json:"reason"` // human text
 	// Fallback is the model that is asked next instead.
 	Fallback string `json:"fallback,omitempty"`
+}
+
+// Condensation says that for the model a summary takes the place of some events.
+// The log keeps them.
+type Condensation struct {
+	Header
+	ForgottenIDs  []string `json:"forgotten_event_ids"`
+	Summary       string   `json:"summary,omitempty"`
+	SummaryOffset *int     `json:"summary_offset,omitempty"` // index in the view after the forgetting
+	LLMResponseID string   `json:"llm_response_id"`
+}
+
+// CondensationRequest asks for a condensation before the next call of the model.
+type CondensationRequest struct{ Header }
+
+// CondensationSummaryEvent stands for a condensation's summary in a model's view.
+// It is never in a log.
+type CondensationSummaryEvent struct {
+	Header
+	Summary string `json:"summary"`
+}
+
+// Goal is the value of a KeyGoal update: an objective that the conversation works
+// on over several runs.
+type Goal struct {
+	Active        bool         `json:"active"`
+	Status        GoalStatus   `json:"status"`
+	Iteration     int          `json:"iteration"` // runs so far
+	MaxIterations int          `json:"max_iterations"`
+	Objective     string       `json:"objective"`
+	Verdict       *GoalVerdict `json:"verdict,omitempty"` // the last one
+}
+
+// GoalStatus is the state of a goal.
+type GoalStatus string
+
+// The states of a goal.
+const (
+	GoalRunning     GoalStatus = "running"
+	GoalComplete    GoalStatus = "complete"
+	GoalCapped      GoalStatus = "capped" // not complete after MaxIterations
+	GoalInterrupted GoalStatus = "interrupted"
+)
+
+// GoalVerdict is what the judge thinks of a goal.
+type GoalVerdict struct {
+	Score    float64 `json:"score"` // 0..1
+	Complete bool    `json:"complete"`
+	Missing  string  `json:"missing"`
 }
 
 // PauseEvent says that the user paused the run between steps.
@@ -233,6 +306,8 @@ var newPayload = map[string]func() Payload{
 	KindStateUpdate:       func() Payload { return new(StateUpdateEvent) },
 	KindPause:             func() Payload { return new(PauseEvent) },
 	KindInterrupt:         func() Payload { return new(InterruptEvent) },
+	KindCondensation:      func() Payload { return new(Condensation) },
+	KindCondenseRequest:   func() Payload { return new(CondensationRequest) },
 }
 
 // Decode reads the typed form of an event. Unknown kinds yield *Unknown.
@@ -278,6 +353,8 @@ func fillArrays(p Payload) {
 		e.ThinkingBlocks = orEmpty(e.ThinkingBlocks)
 	case *ObservationEvent:
 		e.ExtendedContent = orEmpty(e.ExtendedContent)
+	case *Condensation:
+		e.ForgottenIDs = orEmpty(e.ForgottenIDs)
 	}
 }
 

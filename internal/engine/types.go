@@ -41,7 +41,27 @@ type StartRequest struct {
 	HostDir          *HostDir
 	ConfirmationMode *bool    // overrides the settings'
 	Tools            []string // names of the agent's tools; empty = the default set
-	Echo             []byte   // the request as JSON, secrets masked, for the task
+	ClientTools      []conversation.ClientTool
+	ToolConcurrency  int                              // 0 = the default
+	LLM              *account.LLM                     // in place of the settings' model; with its key
+	MaxIterations    int                              // 0 = the settings'
+	Confirmation     *conversation.ConfirmationPolicy // in place of ConfirmationMode
+	Analyzer         *conversation.Analyzer           // in place of the settings'
+	Stuck            *conversation.StuckDetection
+	Condenser        *conversation.Condenser // nil = as the settings say
+	Critic           *conversation.Critic
+	NoTitle          bool   // the conversation gets no title by itself
+	TitleProfile     string // of the owner; "" = the settings'
+	Echo             []byte // the request as JSON, secrets masked, for the task
+}
+
+// ForkRequest copies a conversation's branch into a new one.
+type ForkRequest struct {
+	ID          conversation.ID   // of the new conversation; "" = a new id
+	Title       string            // "" = the source's
+	Tags        map[string]string // nil = the source's
+	FromEvent   string            // the last event that is copied; "" = all of the branch
+	KeepMetrics bool
 }
 
 // Message is what a user says in a conversation.

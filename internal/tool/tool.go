@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/content"
 )
 
@@ -54,9 +55,9 @@ type Tool interface {
 	// not run at all; what the model did wrong is a Result with IsError. It
 	// returns early, with the context's cause, when ctx ends.
 	Run(ctx context.Context, env *Env, action json.RawMessage) (Result, error)
-	// Resource names what a run needs for itself; runs with equal non-empty names
-	// never overlap.
-	Resource(action json.RawMessage) string
+	// Claims says what a run of the action uses. Of two calls of one answer whose
+	// claims conflict, the second starts when the first has ended.
+	Claims(action json.RawMessage) []Claim
 }
 
 // Env is where a tool runs.
@@ -66,6 +67,29 @@ type Env struct {
 	Hands          Hands
 	// Secrets returns name to value of the secrets a command mentions.
 	Secrets func(command string) map[string]string
+	// Models are the models that the conversation can use; nil where there are none.
+	Models Models
+	// SearchKey opens the web search; unset where the user has none.
+	SearchKey account.Secret
+}
+
+// Models is what a conversation's models do for tools. What they cost is the
+// conversation's.
+type Models interface {
+	// Switch lets the conversation go on with another of its owner's profiles and
+	// returns the model's id. NotFound with the known names as hint.
+	Switch(ctx context.Context, profile string) (model string, err error)
+	// Look asks a model with vision about an image of the conversation: index counts
+	// the images of its messages from 0, oldest first. profile "" is the first of the
+	// owner's whose model sees. NotFound for an unknown image or profile,
+	// Unsupported if no model sees.
+	Look(ctx context.Context, image int, question, profile string) (Look, error)
+}
+
+// Look is what a model saw.
+type Look struct {
+	Model  string // id
+	Answer string
 }
 
 // StateDir is where the tools keep what is theirs inside the sandbox: one directory

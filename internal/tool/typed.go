@@ -20,7 +20,7 @@ type Typed[In any] struct {
 	root     *node
 	run      func(context.Context, *Env, In) (Result, error)
 	check    func(*In) error
-	resource func(In) string
+	claims   func(In) []Claim
 }
 
 var _ Tool = (*Typed[struct{}])(nil)
@@ -35,9 +35,10 @@ func WithCheck[In any](check func(*In) error) Option[In] {
 	return func(t *Typed[In]) { t.check = check }
 }
 
-// WithResource names what a run needs for itself.
-func WithResource[In any](resource func(In) string) Option[In] {
-	return func(t *Typed[In]) { t.resource = resource }
+// WithClaims says what a run uses. Without it a tool that only reads claims to
+// read everything, and any other to change everything.
+func WithClaims[In any](claims func(In) []Claim) Option[In] {
+	return func(t *Typed[In]) { t.claims = claims }
 }
 
 // New makes a tool from a function. The schema comes from In, a struct, by its
@@ -176,14 +177,16 @@ func (t *Typed[In]) Run(ctx context.Context, env *Env, action json.RawMessage) (
 	return t.run(ctx, env, in)
 }
 
-// Resource names what a run of the action needs for itself; "" is nothing.
-func (t *Typed[In]) Resource(action json.RawMessage) string {
-	if t.resource == nil {
-		return ""
+// Claims says what a run of the action uses. An action that cannot be read claims
+// everything.
+func (t *Typed[In]) Claims(action json.RawMessage) []Claim {
+	all := []Claim{{Write: !t.spec.ReadOnly}}
+	if t.claims == nil {
+		return all
 	}
 	in, err := t.input(action)
 	if err != nil {
-		return ""
+		return all
 	}
-	return t.resource(in)
+	return t.claims(in)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,16 +161,16 @@ func TestOptions(t *testing.T) {
 			}
 			return nil
 		}),
-		tool.WithResource(func(in input) string { return "res:" + in.Path }),
+		tool.WithClaims(func(in input) []tool.Claim { return []tool.Claim{{Name: "res:" + in.Path}} }),
 	)
 	if _, err := typed.Parse(json.RawMessage(`{"path":"/bad"}`)); !fault.Is(err, fault.Invalid) || !strings.Contains(fault.PublicText(err), "is bad") {
 		t.Errorf("error %v", err)
 	}
-	if r := typed.Resource(json.RawMessage(`{"path":"/a"}`)); r != "res:/a" {
-		t.Errorf("resource %q", r)
+	if c := typed.Claims(json.RawMessage(`{"path":"/a"}`)); !slices.Equal(c, []tool.Claim{{Name: "res:/a"}}) {
+		t.Errorf("claims %v", c)
 	}
-	if r := newTool().Resource(json.RawMessage(`{"path":"/a"}`)); r != "" {
-		t.Errorf("resource %q", r)
+	if c := newTool().Claims(json.RawMessage(`{"path":"/a"}`)); !slices.Equal(c, []tool.Claim{{Write: true}}) {
+		t.Errorf("a tool that says nothing claims %v", c)
 	}
 }
 

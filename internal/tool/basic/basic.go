@@ -51,5 +51,5 @@ func Think() tool.Tool {
 	}
 	return tool.New(spec, func(context.Context, *tool.Env, ThinkAction) (tool.Result, error) {
 		return tool.TextObservation("ThinkObservation", "The thought is noted.").Result()
-	})
+	}, tool.WithClaims(func(ThinkAction) []tool.Claim { return nil }))
 }

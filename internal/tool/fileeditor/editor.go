@@ -74,11 +74,13 @@ func newTool(name, description, kind string, planning bool) tool.Tool {
 	run := func(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {
 		return run(ctx, &editor{env: env, files: env.Hands, action: a, kind: kind, planning: planning})
 	}
-	return tool.New(spec, run, tool.WithResource(resource))
+	return tool.New(spec, run, tool.WithClaims(claims))
 }
 
-// resource is the file: edits of different files may overlap.
-func resource(a Action) string { return "file:" + path.Clean(a.Path) }
+// claims is the file: edits of different files may overlap.
+func claims(a Action) []tool.Claim {
+	return []tool.Claim{tool.ClaimFile(a.Path, a.Command != commandView)}
+}
 
 // outcome is what a command gave.
 type outcome struct {

@@ -180,8 +180,10 @@ func TestPaths(t *testing.T) {
 	if o.Path != b.dir+"/here.txt" {
 		t.Errorf("path %q", o.Path)
 	}
-	if a, c := b.tool.Resource([]byte(`{"command":"view","path":"/a/./b"}`)), b.tool.Resource([]byte(`{"command":"create","path":"/a/b"}`)); a != c || a == "" {
-		t.Errorf("resources %q and %q", a, c)
+	view := b.tool.Claims([]byte(`{"command":"view","path":"/a/./b"}`))
+	create := b.tool.Claims([]byte(`{"command":"create","path":"/a/b"}`))
+	if !tool.Conflict(view, create) || tool.Conflict(view, view) || !tool.Conflict(create, create) {
+		t.Errorf("claims %v and %v", view, create)
 	}
 }
 

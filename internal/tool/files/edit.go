@@ -39,7 +39,7 @@ type editMembers struct {
 // Edit returns the tool that replaces text in a file.
 func Edit() tool.Tool {
 	spec := tool.Spec{Name: NameEdit, Description: editDescription, Destructive: true}
-	return tool.New(spec, runEdit, tool.WithResource(func(a EditAction) string { return resource(a.FilePath) }))
+	return tool.New(spec, runEdit, tool.WithClaims(func(a EditAction) []tool.Claim { return []tool.Claim{tool.ClaimFile(a.FilePath, true)} }))
 }
 
 func runEdit(ctx context.Context, env *tool.Env, a EditAction) (tool.Result, error) {

@@ -22,11 +22,6 @@ const (
 	maxRecorded = 1 << 20  // bytes of a content in an observation
 )
 
-// resource is the file: uses of different files may overlap. A relative path and
-// the absolute one of the same file do not exclude each other; both replace the
-// file as a whole.
-func resource(p string) string { return "file:" + path.Clean(p) }
-
 // place makes a path absolute.
 func place(env *tool.Env, p string) (string, error) {
 	switch {

@@ -38,7 +38,7 @@ type readMembers struct {
 // Read returns the tool that reads a file.
 func Read() tool.Tool {
 	spec := tool.Spec{Name: NameRead, Description: readDescription, ReadOnly: true, Idempotent: true}
-	return tool.New(spec, runRead, tool.WithResource(func(a ReadAction) string { return resource(a.FilePath) }))
+	return tool.New(spec, runRead, tool.WithClaims(func(a ReadAction) []tool.Claim { return []tool.Claim{tool.ClaimFile(a.FilePath, false)} }))
 }
 
 func runRead(ctx context.Context, env *tool.Env, a ReadAction) (tool.Result, error) {

@@ -31,7 +31,7 @@ type writeMembers struct {
 // Write returns the tool that writes a file.
 func Write() tool.Tool {
 	spec := tool.Spec{Name: NameWrite, Description: writeDescription, Destructive: true, Idempotent: true}
-	return tool.New(spec, runWrite, tool.WithResource(func(a WriteAction) string { return resource(a.FilePath) }))
+	return tool.New(spec, runWrite, tool.WithClaims(func(a WriteAction) []tool.Claim { return []tool.Claim{tool.ClaimFile(a.FilePath, true)} }))
 }
 
 func runWrite(ctx context.Context, env *tool.Env, a WriteAction) (tool.Result, error) {

@@ -59,7 +59,7 @@ type fileChange struct {
 // New makes the tool. One value serves all conversations.
 func New() tool.Tool {
 	spec := tool.Spec{Name: Name, Description: description, Destructive: true}
-	return tool.New(spec, run, tool.WithResource(func(Action) string { return Name }))
+	return tool.New(spec, run, tool.WithClaims(func(Action) []tool.Claim { return []tool.Claim{{Name: "files", Write: true}} }))
 }
 
 func run(ctx context.Context, env *tool.Env, a Action) (tool.Result, error) {

@@ -159,7 +159,7 @@ func TestNoSandbox(t *testing.T) {
 		if _, err = tl.Run(context.Background(), &tool.Env{WorkingDir: "/", Hands: client}, action); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("error %v", err)
 		}
-		if s := tl.Spec(); !s.ReadOnly || tl.Resource(action) != "" {
+		if s := tl.Spec(); !s.ReadOnly || tool.Conflict(tl.Claims(action), tl.Claims(action)) {
 			t.Errorf("spec %+v", s)
 		}
 	}

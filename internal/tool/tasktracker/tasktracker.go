@@ -55,7 +55,7 @@ type members struct {
 // New makes the tool. One value serves all conversations.
 func New() tool.Tool {
 	spec := tool.Spec{Name: Name, Description: description, Idempotent: true}
-	return tool.New(spec, run, tool.WithCheck(check), tool.WithResource(func(Action) string { return Name }))
+	return tool.New(spec, run, tool.WithCheck(check), tool.WithClaims(func(Action) []tool.Claim { return []tool.Claim{{Name: Name, Write: true}} }))
 }
 
 func check(a *Action) error {

@@ -71,11 +71,11 @@ func New(config Config) tool.Tool {
 		Destructive: true,
 		OpenWorld:   true,
 	}
-	return tool.New(spec, t.run, tool.WithCheck(check), tool.WithResource(resource))
+	return tool.New(spec, t.run, tool.WithCheck(check), tool.WithClaims(claims))
 }
 
-// resource is the same for every action: a conversation has one shell.
-func resource(Action) string { return "terminal" }
+// claims is the same for every action: a command may change anything.
+func claims(Action) []tool.Claim { return []tool.Claim{{Write: true}} }
 
 func check(a *Action) error {
 	switch {

@@ -1,0 +1,172 @@
+package conversation
+
+import (
+	"encoding/json"
+
+	"parley/internal/account"
+)
+
+// Options say how the agent runs. They are fixed when the conversation starts,
+// but for the model, the confirmation policy and the analyzer, which can be
+// switched. They hold secrets and are stored sealed.
+type Options struct {
+	LLM account.LLM `json:"llm"`
+	// LLMProfile names the profile that LLM is a copy of; "" = none. As long as
+	// the owner has it, the profile counts, not the copy.
+	LLMProfile string `json:"llm_profile,omitempty"`
+	// OwnKey says that the key came with LLM: one in the settings does not replace it.
+	OwnKey        bool     `json:"llm_own_key,omitempty"`
+	MaxIterations int      `json:"max_iterations"` // steps per run, >= 1
+	MaxBudget     *float64 `json:"max_budget"`     // USD, nil = no ceiling; of the settings at the start
+	// ConfirmationMode and SecurityAnalyzer are what the settings said at the start;
+	// Confirmation and Analyzer, where set, count in their place.
+	ConfirmationMode bool                            `json:"confirmation_mode"`
+	SecurityAnalyzer string                          `json:"security_analyzer"`
+	Confirmation     *ConfirmationPolicy             `json:"confirmation_policy,omitempty"`
+	Analyzer         *Analyzer                       `json:"analyzer,omitempty"`
+	Tools            []string                        `json:"tools,omitempty"` // names; empty = the default set
+	ClientTools      []ClientTool                    `json:"client_tools,omitempty"`
+	ToolConcurrency  int                             `json:"tool_concurrency,omitempty"` // calls of one answer at a time; 0 = the engine's default
+	Stuck            *StuckDetection                 `json:"stuck,omitempty"`            // nil = on, with the default thresholds
+	Condenser        *Condenser                      `json:"condenser,omitempty"`        // nil = the default one
+	Critic           *Critic                         `json:"critic,omitempty"`           // nil = none
+	SystemSuffix     string                          `json:"system_suffix"`              // appended to the system prompt
+	WorkingDir       string                          `json:"working_dir"`                // inside the sandbox
+	MCP              *account.MCPConfig              `json:"mcp"`
+	Secrets          map[string]account.CustomSecret `json:"secrets"`
+	GitUserName      string                          `json:"git_user_name"`
+	GitUserEmail     string                          `json:"git_user_email"`
+	Demo             bool                            `json:"demo"`     // driven by the scripted model
+	SpecID           string                          `json:"spec_id"`  // sandbox template asked for
+	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
+	NoTitle          bool                            `json:"no_title,omitempty"`
+	TitleProfile     string                          `json:"title_profile,omitempty"` // of the owner; "" = the settings'
+}
+
+// EachSecret implements account.Sealable.
+func (o *Options) EachSecret(f func(string, *account.Secret)) {
+	o.LLM.EachSecret(func(p string, s *account.Secret) { f("llm."+p, s) })
+	o.Condenser.eachSecret("condenser", f)
+	if o.MCP != nil {
+		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
+	}
+	custom := account.Secrets{Custom: o.Secrets}
+	custom.EachSecret(func(p string, s *account.Secret) { f("secrets."+p, s) })
+}
+
+// Risks of an action, from the least.
+const (
+	RiskUnknown = "UNKNOWN" // nobody judged it
+	RiskLow     = "LOW"
+	RiskMedium  = "MEDIUM"
+	RiskHigh    = "HIGH"
+)
+
+// Kinds of a ConfirmationPolicy.
+const (
+	NeverConfirm  = "NeverConfirm"
+	AlwaysConfirm = "AlwaysConfirm"
+	ConfirmRisky  = "ConfirmRisky"
+)
+
+// ConfirmationPolicy says which actions wait for the user (agent protocol 4.4).
+type ConfirmationPolicy struct {
+	Kind string `json:"kind"`
+	// Threshold is the least risk that ConfirmRisky asks for, LOW, MEDIUM or HIGH;
+	// "" = HIGH.
+	Threshold string `json:"threshold,omitempty"`
+	// ConfirmUnknown makes ConfirmRisky ask for what nobody judged; nil = true.
+	ConfirmUnknown *bool `json:"confirm_unknown,omitempty"`
+}
+
+// Kinds of an Analyzer.
+const (
+	AnalyzerLLM      = "LLMSecurityAnalyzer"        // the model's own label
+	AnalyzerPattern  = "PatternSecurityAnalyzer"    // patterns of dangerous commands and injections
+	AnalyzerRails    = "PolicyRailSecurityAnalyzer" // a few things that are always dangerous
+	AnalyzerEnsemble = "EnsembleSecurityAnalyzer"   // the highest risk that one of several sees
+)
+
+// Analyzer says who judges the risk of actions (agent protocol 4.4).
+type Analyzer struct {
+	Kind      string     `json:"kind"`
+	Analyzers []Analyzer `json:"analyzers,omitempty"` // of an ensemble
+	// PropagateUnknown makes an ensemble say UNKNOWN as soon as one of its analyzers
+	// does, unless another one says more.
+	PropagateUnknown bool `json:"propagate_unknown,omitempty"`
+}
+
+// ClientTool is a tool that the client carries out: the model's call is answered
+// at once, and the client reads it from the log (agent protocol 5).
+type ClientTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"` // JSON Schema of an object
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+}
+
+// StuckDetection says when an agent that repeats itself is stopped. Thresholds of
+// 0 are the protocol's (4.5).
+type StuckDetection struct {
+	Off               bool `json:"off,omitempty"`
+	ActionObservation int  `json:"action_observation,omitempty"`  // equal actions with equal results, 4
+	ActionError       int  `json:"action_error,omitempty"`        // equal actions with errors, 3
+	Monologue         int  `json:"monologue,omitempty"`           // messages of the agent in a row, 3
+	Alternating       int  `json:"alternating_pattern,omitempty"` // two pairs taking turns, 6
+}
+
+// Kinds of a Condenser.
+const (
+	CondenserSummarizing = "LLMSummarizingCondenser"
+	CondenserNone        = "NoOpCondenser"
+	CondenserPipeline    = "PipelineCondenser"
+)
+
+// Condenser says when old events are replaced by a summary for the model (agent
+// protocol 4.6). Zero members are the defaults; see agent/condense.
+type Condenser struct {
+	Kind            string       `json:"kind"`
+	LLM             *account.LLM `json:"llm,omitempty"`              // that summarises; nil = the agent's
+	MaxSize         int          `json:"max_size,omitempty"`         // events the model reads at most
+	MaxTokens       int64        `json:"max_tokens,omitempty"`       // tokens the model reads at most; 0 = its window
+	KeepFirst       *int         `json:"keep_first,omitempty"`       // events at the start that stay
+	MinimumProgress *float64     `json:"minimum_progress,omitempty"` // part of the events that must go, 0..1
+	ResetRetries    *int         `json:"hard_context_reset_max_retries,omitempty"`
+	ResetScaling    *float64     `json:"hard_context_reset_context_scaling,omitempty"` // 0..1
+	Condensers      []Condenser  `json:"condensers,omitempty"`                         // of a pipeline
+}
+
+func (c *Condenser) eachSecret(path string, f func(string, *account.Secret)) {
+	if c == nil {
+		return
+	}
+	if c.LLM != nil {
+		c.LLM.EachSecret(func(p string, s *account.Secret) { f(path+".llm."+p, s) })
+	}
+	for i := range c.Condensers {
+		c.Condensers[i].eachSecret(path+".condensers", f)
+	}
+}
+
+// Kinds of a Critic.
+const (
+	CriticPass       = "PassCritic"          // content with everything
+	CriticFinished   = "AgentFinishedCritic" // wants a call of finish
+	CriticEmptyPatch = "EmptyPatchCritic"    // wants a change of the repository
+	CriticModel      = "LLMCritic"           // asks the model whether the task is done; Parley's own
+)
+
+// Critic judges what the agent did, and sends it back to work where that is not
+// good enough (agent protocol 4.7).
+type Critic struct {
+	Kind string `json:"kind"`
+	// Mode is "finish_and_message" (the default) or "all_actions".
+	Mode       string      `json:"mode,omitempty"`
+	Refinement *Refinement `json:"iterative_refinement,omitempty"` // nil = the result is only shown
+}
+
+// Refinement sends the agent back to work. Zero members are the defaults.
+type Refinement struct {
+	SuccessThreshold float64 `json:"success_threshold,omitempty"` // score from which on it is good enough, 0..1; 0.6
+	MaxIterations    int     `json:"max_iterations,omitempty"`    // 3
+}
