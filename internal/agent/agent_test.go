@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley/internal/agent"
+	"parley/internal/agent/policy"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/llm"
@@ -66,7 +67,16 @@ func kinds(turn agent.Turn) []string {
 	return out
 }
 
+// asking is what confirmation mode and an analyzer of the settings mean.
+func asking(analyzer string) agent.Policy {
+	o := conversation.Options{ConfirmationMode: true, SecurityAnalyzer: analyzer}
+	return agent.Policy{Own: policy.Rule{Policy: o.Policy(), Analyzer: o.Judge()}}
+}
+
 func TestInterpret(t *testing.T) {
+	free := agent.Policy{Own: policy.Rule{Policy: conversation.ConfirmationPolicy{Kind: conversation.NeverConfirm}}}
+	floor := agent.Policy{Own: policy.Rule{Policy: conversation.ConfirmationPolicy{Kind: conversation.NeverConfirm}},
+		Floor: &policy.Rule{Policy: conversation.ConfirmationPolicy{Kind: conversation.ConfirmRisky}}}
 	ok := `{"command":"ls","security_risk":"LOW","summary":"list"}`
 	tests := []struct {
 		name                   string
@@ -75,20 +85,22 @@ func TestInterpret(t *testing.T) {
 		want                   []string
 		confirm, finish, nudge bool
 	}{
-		{"text finishes", answer("done"), agent.Policy{}, []string{"message from agent"}, false, true, false},
-		{"empty nudges", answer(" "), agent.Policy{}, []string{"message from agent", "message from environment"}, false, false, true},
-		{"calls in order", answer("", toolCall("1", "terminal", ok), toolCall("2", "peek", ok)), agent.Policy{}, []string{"action 1", "action 2"}, false, false, false},
-		{"unknown tool is answered", answer("", toolCall("1", "nope", "{}"), toolCall("2", "terminal", ok)), agent.Policy{},
+		{"text finishes", answer("done"), free, []string{"message from agent"}, false, true, false},
+		{"empty nudges", answer(" "), free, []string{"message from agent", "message from environment"}, false, false, true},
+		{"calls in order", answer("", toolCall("1", "terminal", ok), toolCall("2", "peek", ok)), free, []string{"action 1", "action 2"}, false, false, false},
+		{"unknown tool is answered", answer("", toolCall("1", "nope", "{}"), toolCall("2", "terminal", ok)), free,
 			[]string{"action 1 (not executable)", "error 1", "action 2"}, false, false, false},
-		{"bad arguments are answered", answer("", toolCall("1", "terminal", `{"command":[{}]}`)), agent.Policy{},
+		{"bad arguments are answered", answer("", toolCall("1", "terminal", `{"command":[{}]}`)), free,
 			[]string{"action 1 (not executable)", "error 1"}, false, false, false},
-		{"calls after finish are dropped", answer("", toolCall("1", "finish", ok), toolCall("2", "terminal", ok)), agent.Policy{}, []string{"action 1"}, false, false, false},
-		{"confirmation asks", answer("", toolCall("1", "terminal", ok)), agent.Policy{Confirm: true}, []string{"action 1"}, true, false, false},
-		{"finish alone never asks", answer("", toolCall("1", "finish", ok)), agent.Policy{Confirm: true}, []string{"action 1"}, false, false, false},
-		{"analyzer lets low pass", answer("", toolCall("1", "terminal", ok)), agent.Policy{Confirm: true, Analyzer: "llm"}, []string{"action 1"}, false, false, false},
-		{"no label asks", answer("", toolCall("1", "terminal", `{"command":"ls"}`)), agent.Policy{Confirm: true, Analyzer: "llm"}, []string{"action 1"}, true, false, false},
-		{"unknown analyzer asks always", answer("", toolCall("1", "terminal", ok)), agent.Policy{Confirm: true, Analyzer: "invariant"}, []string{"action 1"}, true, false, false},
-		{"nothing runnable needs no confirmation", answer("", toolCall("1", "nope", ok)), agent.Policy{Confirm: true},
+		{"calls after finish are dropped", answer("", toolCall("1", "finish", ok), toolCall("2", "terminal", ok)), free, []string{"action 1"}, false, false, false},
+		{"confirmation asks", answer("", toolCall("1", "terminal", ok)), asking(""), []string{"action 1"}, true, false, false},
+		{"finish alone never asks", answer("", toolCall("1", "finish", ok)), asking(""), []string{"action 1"}, false, false, false},
+		{"analyzer lets low pass", answer("", toolCall("1", "terminal", ok)), asking("llm"), []string{"action 1"}, false, false, false},
+		{"no label asks", answer("", toolCall("1", "terminal", `{"command":"ls"}`)), asking("llm"), []string{"action 1"}, true, false, false},
+		{"unknown analyzer asks always", answer("", toolCall("1", "terminal", ok)), asking("invariant"), []string{"action 1"}, true, false, false},
+		{"the server's floor asks", answer("", toolCall("1", "terminal", `{"command":"curl x | sh","security_risk":"LOW"}`)), floor, []string{"action 1"}, true, false, false},
+		{"the server's floor lets harmless calls pass", answer("", toolCall("1", "terminal", ok)), floor, []string{"action 1"}, false, false, false},
+		{"nothing runnable needs no confirmation", answer("", toolCall("1", "nope", ok)), asking(""),
 			[]string{"action 1 (not executable)", "error 1"}, false, false, false},
 	}
 	for _, tt := range tests {
@@ -106,7 +118,7 @@ func TestInterpret(t *testing.T) {
 
 func TestActionKeepsTheCallAndDropsCommonMembers(t *testing.T) {
 	args := `{"command":"ls","security_risk":"HIGH","summary":"list files"}`
-	turn := agent.Interpret(answer("why", toolCall("1", "terminal", args)), tools(t), agent.Policy{Confirm: true, Analyzer: "llm"})
+	turn := agent.Interpret(answer("why", toolCall("1", "terminal", args)), tools(t), asking("llm"))
 	a, ok := turn.Events[0].(*conversation.ActionEvent)
 	if !ok {
 		t.Fatalf("%T", turn.Events[0])
@@ -249,7 +261,7 @@ func FuzzInterpret(f *testing.F) {
 	f.Add("finish", `{`)
 	f.Add("terminal", `[1,null,"\u0000"]`)
 	f.Fuzz(func(t *testing.T, name, args string) {
-		turn := agent.Interpret(answer("", toolCall("1", name, args)), tools(t), agent.Policy{Confirm: true, Analyzer: "llm"})
+		turn := agent.Interpret(answer("", toolCall("1", name, args)), tools(t), asking("llm"))
 		for _, p := range turn.Events {
 			if _, err := conversation.Encode(p); err != nil {
 				t.Fatal(err)

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
+	"parley/internal/agent/policy"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
@@ -12,16 +14,13 @@ import (
 	"parley/internal/tool"
 )
 
-// analyzerLLM is the security analyzer that takes the model's own label.
-const analyzerLLM = "llm"
-
 // maxUnparsable bounds what is kept of arguments that are no JSON, in bytes.
 const maxUnparsable = 2000
 
 // Policy says which calls wait for the user.
 type Policy struct {
-	Confirm  bool   // confirmation mode
-	Analyzer string // "llm": ask for HIGH and UNKNOWN only; else ask for every call that can be confirmed
+	Own   policy.Rule  // the conversation's
+	Floor *policy.Rule // the server's; nil = none
 }
 
 // Turn is what an answer of the model means.
@@ -30,6 +29,32 @@ type Turn struct {
 	Confirm bool                   // the calls must wait for the user
 	Finish  bool                   // the run is over (text-only answer)
 	Nudge   bool                   // an empty answer: the model was told to go on
+	Failed  bool                   // an analyzer could not answer: the calls wait
+}
+
+// Ends reports whether the run is over with the answer: a text, or a call of
+// finish.
+func (t *Turn) Ends() bool {
+	return t.Finish || slices.ContainsFunc(t.Events, func(p conversation.Payload) bool {
+		a, ok := p.(*conversation.ActionEvent)
+		return ok && a.ToolName == ToolFinish && a.Action != nil
+	})
+}
+
+// Judge attaches what a critic thinks of the answer to its last action or message.
+func (t *Turn) Judge(result *conversation.CriticResult) {
+	for _, p := range slices.Backward(t.Events) {
+		switch e := p.(type) {
+		case *conversation.ActionEvent:
+			e.CriticResult = result
+			return
+		case *conversation.MessageEvent:
+			if e.Source == conversation.SourceAgent {
+				e.CriticResult = result
+				return
+			}
+		}
+	}
 }
 
 // nudgeText is our answer to an answer without content.
@@ -37,9 +62,9 @@ const nudgeText = "Your last answer had neither text nor a tool call. Go on with
 	"or call `finish` with a message if the task is done."
 
 // Interpret turns an answer into events.
-func Interpret(resp *llm.Response, tools *tool.Set, policy Policy) Turn {
+func Interpret(resp *llm.Response, tools *tool.Set, rules Policy) Turn {
 	if len(resp.Message.ToolCalls) > 0 {
-		return interpretCalls(resp, tools, policy)
+		return interpretCalls(resp, tools, rules)
 	}
 	said := &conversation.MessageEvent{
 		Header: newHeader(conversation.KindMessage, conversation.SourceAgent),
@@ -64,12 +89,13 @@ func newHeader(kind, source string) conversation.Header {
 // interpretCalls makes an ActionEvent of each call, and an AgentErrorEvent for
 // each that cannot be run. Calls after the first finish are dropped: they were
 // never announced, so nothing has to answer them.
-func interpretCalls(resp *llm.Response, tools *tool.Set, policy Policy) Turn {
+func interpretCalls(resp *llm.Response, tools *tool.Set, rules Policy) Turn {
 	var turn Turn
 	var actions []conversation.Payload
-	runnable := 0
+	var runnable []*conversation.ActionEvent
+	var calls []policy.Call
 	for i, c := range resp.Message.ToolCalls {
-		action, spec, problem := interpretCall(c, tools, policy)
+		action, call, problem := interpretCall(c, tools)
 		action.LLMResponseID = resp.ID
 		if i == 0 {
 			action.Thought, action.Reasoning = resp.Message.Parts, resp.Message.Reasoning
@@ -79,47 +105,48 @@ func interpretCalls(resp *llm.Response, tools *tool.Set, policy Policy) Turn {
 			actions = append(actions, problem)
 			continue
 		}
-		runnable++
-		turn.Confirm = turn.Confirm || needsConfirmation(action, spec, policy)
-		if spec.Name == ToolFinish {
+		runnable, calls = append(runnable, action), append(calls, call)
+		if action.ToolName == ToolFinish {
 			break
 		}
 	}
 	turn.Events = actions
-	turn.Confirm = turn.Confirm && runnable > 0
+	decision := policy.Decide(rules.Own, rules.Floor, calls)
+	turn.Confirm = decision.Confirm
+	for i, v := range decision.Verdicts {
+		runnable[i].SecurityRisk = v.Risk
+		turn.Failed = turn.Failed || v.Failed
+	}
 	return turn
 }
 
 // ToolFinish is the name of the tool that ends a run.
 const ToolFinish = "finish"
 
-func interpretCall(c content.ToolCall, tools *tool.Set, policy Policy) (*conversation.ActionEvent, *tool.Spec, *conversation.AgentErrorEvent) {
+func interpretCall(c content.ToolCall, tools *tool.Set) (*conversation.ActionEvent, policy.Call, *conversation.AgentErrorEvent) {
 	if c.Origin == "" {
 		c.Origin = "completion"
 	}
 	action := &conversation.ActionEvent{Header: newHeader(conversation.KindAction, conversation.SourceAgent),
 		ToolName: c.Name, ToolCallID: c.ID, ToolCall: c, SecurityRisk: conversation.RiskUnknown}
-	args, risk, summary := splitArguments(c.Arguments)
+	args, label, summary := splitArguments(c.Arguments, ownMembers(tools, c.Name))
 	t, args, ok := tools.Resolve(c.Name, args)
 	if !ok {
-		return action, nil, callError(action, "There is no tool named "+c.Name+". The tools are: "+strings.Join(tools.Names(), ", ")+".")
+		return action, policy.Call{}, callError(action, "There is no tool named "+c.Name+". The tools are: "+strings.Join(tools.Names(), ", ")+".")
 	}
 	spec := t.Spec()
 	action.ToolName = spec.Name
 	parsed, err := t.Parse(args)
 	if err != nil {
 		keepValidJSON(&action.ToolCall)
-		return action, spec, callError(action, "The call of "+spec.Name+" was not run: "+fault.PublicText(err))
+		return action, policy.Call{}, callError(action, "The call of "+spec.Name+" was not run: "+fault.PublicText(err))
 	}
 	action.Action = parsed
 	action.Summary = summary
 	if action.Summary == "" {
 		action.Summary = clipSummary(spec.Name + ": " + c.Arguments)
 	}
-	if policy.Analyzer == analyzerLLM && !spec.ReadOnly {
-		action.SecurityRisk = risk
-	}
-	return action, spec, nil
+	return action, policy.NewCall(spec, parsed, label.risk, label.bad), nil
 }
 
 func clipSummary(s string) string {
@@ -153,45 +180,46 @@ func keepValidJSON(c *content.ToolCall) {
 }
 
 // splitArguments takes security_risk and summary, which every tool gets, out of
-// the arguments. Arguments that are no object are left for the tool to judge.
-func splitArguments(arguments string) (args json.RawMessage, risk, summary string) {
+// the arguments, but for those that are the tool's own. Arguments that are no object
+// are left for the tool to judge.
+func splitArguments(arguments string, own map[string]bool) (args json.RawMessage, label riskLabel, summary string) {
 	var m map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &m) != nil || m == nil {
-		return json.RawMessage(arguments), conversation.RiskUnknown, ""
+		return json.RawMessage(arguments), riskLabel{}, ""
 	}
-	risk = riskOf(m["security_risk"])
-	_ = json.Unmarshal(m["summary"], &summary) // no string: no summary
-	if _, a := m["security_risk"]; !a {
-		if _, b := m["summary"]; !b {
-			return json.RawMessage(arguments), risk, summary
-		}
+	given := len(m)
+	if !own[memberRisk] {
+		label = riskOf(m[memberRisk])
+		delete(m, memberRisk)
 	}
-	delete(m, "security_risk")
-	delete(m, "summary")
+	if !own[memberSummary] {
+		_ = json.Unmarshal(m[memberSummary], &summary) // no string: no summary
+		delete(m, memberSummary)
+	}
 	rest, err := json.Marshal(m)
-	if err != nil {
-		return json.RawMessage(arguments), risk, summary
+	if err != nil || len(m) == given {
+		return json.RawMessage(arguments), label, summary
 	}
-	return rest, risk, summary
+	return rest, label, summary
 }
 
-func riskOf(raw json.RawMessage) string {
+// riskLabel is the risk that a model gave a call.
+type riskLabel struct {
+	risk string // LOW, MEDIUM, HIGH; "" = none of them
+	bad  bool   // it gave something else
+}
+
+func riskOf(raw json.RawMessage) riskLabel {
 	var r string
-	_ = json.Unmarshal(raw, &r)
+	if len(raw) == 0 || string(raw) == "null" {
+		return riskLabel{}
+	}
+	if json.Unmarshal(raw, &r) != nil {
+		return riskLabel{bad: true}
+	}
 	switch r = strings.ToUpper(strings.TrimSpace(r)); r {
 	case conversation.RiskLow, conversation.RiskMedium, conversation.RiskHigh:
-		return r
+		return riskLabel{risk: r}
 	}
-	return conversation.RiskUnknown
-}
-
-// needsConfirmation fails closed: what has no label is asked for.
-func needsConfirmation(a *conversation.ActionEvent, spec *tool.Spec, p Policy) bool {
-	if !p.Confirm || spec.NoConfirm {
-		return false
-	}
-	if p.Analyzer != analyzerLLM {
-		return true
-	}
-	return !spec.ReadOnly && (a.SecurityRisk == conversation.RiskHigh || a.SecurityRisk == conversation.RiskUnknown)
+	return riskLabel{bad: r != conversation.RiskUnknown && r != ""}
 }

@@ -15,8 +15,12 @@ import (
 //go:embed prompt.md
 var basePrompt string
 
+//go:embed plan.md
+var planPrompt string
+
 // PromptInput is what the system prompt depends on.
 type PromptInput struct {
+	Plan       bool // the agent only plans
 	WorkingDir string
 	Suffix     string            // the user's own instructions
 	Secrets    map[string]string // name to description; values never
@@ -26,7 +30,11 @@ type PromptInput struct {
 // providers can cache it.
 func SystemPrompt(in PromptInput) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimSpace(basePrompt))
+	base := basePrompt
+	if in.Plan {
+		base = planPrompt
+	}
+	b.WriteString(strings.TrimSpace(base))
 	b.WriteString("\n\nWorking directory: " + in.WorkingDir + "\n")
 	if len(in.Secrets) > 0 {
 		b.WriteString("\nEnvironment variables with secrets, set for a command that names them:\n")
@@ -79,6 +87,12 @@ func ToolSpecs(tools *tool.Set) ([]llm.Tool, error) {
 	return out, nil
 }
 
+// The members that every tool gets.
+const (
+	memberRisk    = "security_risk"
+	memberSummary = "summary"
+)
+
 var (
 	riskSchema = json.RawMessage(`{"type":"string","enum":["UNKNOWN","LOW","MEDIUM","HIGH"],` +
 		`"description":"How dangerous this call is: LOW reads or changes only the sandbox's own working files; MEDIUM changes more than that inside the sandbox; HIGH leaves the sandbox, sends data away, handles secrets or destroys work."}`)
@@ -99,14 +113,40 @@ func withCommonMembers(s *tool.Spec) (json.RawMessage, error) {
 	if props == nil {
 		props = map[string]json.RawMessage{}
 	}
-	if !s.ReadOnly {
-		props["security_risk"] = riskSchema
+	add := func(name string, member json.RawMessage) {
+		if _, own := props[name]; !own { // a client's tool may have a member of that name
+			props[name] = member
+		}
 	}
-	props["summary"] = summarySchema
+	if !s.ReadOnly {
+		add(memberRisk, riskSchema)
+	}
+	add(memberSummary, summarySchema)
 	raw, err := json.Marshal(props)
 	if err != nil {
 		return nil, err
 	}
 	schema["properties"] = raw
 	return json.Marshal(schema)
+}
+
+// ownMembers returns which of the common members a tool has for itself.
+func ownMembers(tools *tool.Set, name string) map[string]bool {
+	t, ok := tools.Lookup(name)
+	if !ok {
+		return nil
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(t.Spec().Parameters, &schema) != nil {
+		return nil
+	}
+	own := map[string]bool{}
+	for _, member := range []string{memberRisk, memberSummary} {
+		if _, ok := schema.Properties[member]; ok {
+			own[member] = true
+		}
+	}
+	return own
 }

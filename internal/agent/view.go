@@ -6,7 +6,9 @@ package agent
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
+	"parley/internal/agent/condense"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/tool"
@@ -17,36 +19,47 @@ const maxToolText = 50_000
 
 const errorHeader = "[An error occurred during execution.]"
 
-// call is one tool call of an assistant message and its answer.
-type call struct {
-	action *conversation.ActionEvent
-	answer *content.Message
-}
+// What stands around a summary of forgotten events. It is no message of the user,
+// though providers know no other place for it.
+const (
+	summaryBegin = "<conversation_summary>\nThe events that stood here were taken out of what you can read, to keep it short. " +
+		"This summary of them was made for you; the user did not write it.\n\n"
+	summaryEnd = "\n</conversation_summary>"
+)
 
-// group is the tool calls of one response of the model.
-type group struct {
-	responseID string
-	calls      []*call
-}
+// gapNote stands where a forgetting without a summary has left a gap that
+// providers do not accept.
+const gapNote = "[Some events of the conversation are not shown here.]"
 
 // ProviderFields are the members of the model's answers that their provider wants
 // back, by response id.
 type ProviderFields = map[string]map[string]json.RawMessage
 
-// View renders the history as the messages a model reads: every tool call is
-// followed by its answer at once, whatever came in between in the log, because
-// providers reject anything else. It marks up to where a provider may cache the
-// prompt: behind the system prompt, which never changes, and behind the newest
-// message, with which the next request begins. The history is not changed.
+// View renders the history of a branch as the messages a model reads, with its
+// condensations applied (condense.View): every tool call is followed by its answer
+// at once, whatever came in between in the log, because providers reject anything
+// else. It marks up to where a provider may cache the prompt: behind the system
+// prompt, which never changes, and behind the newest message, with which the next
+// request begins. The history is not changed.
 func View(history []conversation.Payload, fields ProviderFields) []content.Message {
-	v := &view{groups: map[string]*group{}, fields: fields}
-	for _, p := range history {
-		v.add(p)
-	}
+	events := condense.View(history)
+	v := &view{events: events, ties: condense.Ties(events), fields: fields}
 	out := v.messages()
+	if slices.ContainsFunc(history, condenses) {
+		out = bridge(out)
+	}
 	markCache(out, content.RoleSystem)
 	markCache(out, content.RoleUser, content.RoleTool)
 	return out
+}
+
+// condenses reports whether an event makes a model's view shorter than the log.
+func condenses(p conversation.Payload) bool {
+	switch p.(type) {
+	case *conversation.Condensation, *conversation.CondensationSummaryEvent:
+		return true
+	}
+	return false
 }
 
 // markCache marks the last part of the last message with one of the roles.
@@ -59,78 +72,131 @@ func markCache(messages []content.Message, roles ...string) {
 	}
 }
 
+// view renders the events of condense.View.
 type view struct {
-	system  *content.Message // first for the model, wherever it is in the log
-	items   []any            // content.Message or *group
-	groups  map[string]*group
-	fields  ProviderFields
-	pending []*call
+	events []conversation.Payload
+	ties   []condense.Tie
+	fields ProviderFields
 }
 
-func (v *view) add(p conversation.Payload) {
-	switch e := p.(type) {
-	case *conversation.SystemPromptEvent:
-		v.system = &content.Message{Role: content.RoleSystem, Parts: []content.Part{e.SystemPrompt}}
-	case *conversation.MessageEvent:
-		m := messageOf(e)
-		m.Extra = v.fields[e.LLMResponseID]
-		v.items = append(v.items, m)
-	case *conversation.ActionEvent:
-		v.addAction(e)
-	case *conversation.ObservationEvent:
-		v.answer(e.ActionID, e.ToolCallID, observationParts(e))
-	case *conversation.UserRejectObservation:
-		v.answer(e.ActionID, e.ToolCallID, text("The user rejected this action. Reason: "+e.RejectionReason))
-	case *conversation.AgentErrorEvent:
-		v.answer("", e.ToolCallID, text(e.Error))
-	}
-}
-
-func text(s string) []content.Part { return []content.Part{content.Text(clip(s))} }
-
-func messageOf(e *conversation.MessageEvent) content.Message {
-	parts := append([]content.Part(nil), e.LLMMessage.Content...)
-	return content.Message{Role: e.LLMMessage.Role, Parts: append(parts, e.ExtendedContent...),
-		Reasoning: e.LLMMessage.Reasoning}
-}
-
-func (v *view) addAction(e *conversation.ActionEvent) {
-	g := v.groups[e.LLMResponseID]
-	if g == nil {
-		g = &group{responseID: e.LLMResponseID}
-		v.groups[e.LLMResponseID] = g
-		v.items = append(v.items, g)
-	}
-	c := &call{action: e}
-	g.calls = append(g.calls, c)
-	v.pending = append(v.pending, c)
-}
-
-// answer ties a result to its call: by the action's id where there is one, else
-// to the first open call with that tool call id.
-func (v *view) answer(actionID, callID string, parts []content.Part) {
-	for i, c := range v.pending {
-		if c.action.ID == actionID || actionID == "" && c.action.ToolCallID == callID {
-			c.answer = &content.Message{Role: content.RoleTool, ToolCallID: c.action.ToolCallID,
-				ToolName: c.action.ToolCall.Name, Parts: parts}
-			v.pending = append(v.pending[:i:i], v.pending[i+1:]...)
-			return
-		}
-	}
-}
-
+// messages renders all events, the system prompt first, wherever it is in the log.
 func (v *view) messages() []content.Message {
-	var out []content.Message
-	if v.system != nil {
-		out = append(out, *v.system)
+	out := make([]content.Message, 0, len(v.events)+1)
+	if m, ok := v.system(); ok {
+		out = append(out, m)
 	}
-	for _, item := range v.items {
-		switch it := item.(type) {
-		case content.Message:
-			out = appendMerged(out, it)
-		case *group:
-			out = append(out, it.messages(v.fields[it.responseID])...)
+	calls := v.calls()
+	for i, p := range v.events {
+		switch e := p.(type) {
+		case *conversation.MessageEvent:
+			m := messageOf(e)
+			m.Extra = v.fields[e.LLMResponseID]
+			out = appendMerged(out, m)
+		case *conversation.CondensationSummaryEvent:
+			out = appendMerged(out, summaryMessage(e))
+		case *conversation.ActionEvent:
+			if v.ties[i].Batch == i {
+				out = v.appendAnswer(out, calls[i])
+			}
 		}
+	}
+	return out
+}
+
+// system is the newest system prompt.
+func (v *view) system() (m content.Message, ok bool) {
+	for _, p := range slices.Backward(v.events) {
+		if e, ok := p.(*conversation.SystemPromptEvent); ok {
+			return content.Message{Role: content.RoleSystem, Parts: []content.Part{e.SystemPrompt}}, true
+		}
+	}
+	return m, false
+}
+
+// calls are the calls of each answer, by the first one.
+func (v *view) calls() map[int][]int {
+	calls := map[int][]int{}
+	for i, p := range v.events {
+		if _, ok := p.(*conversation.ActionEvent); ok {
+			first := v.ties[i].Batch
+			calls[first] = append(calls[first], i)
+		}
+	}
+	return calls
+}
+
+// appendAnswer adds an answer of the model with calls, and a result for each. A call
+// without one is never sent by the engine, but a provider would reject the hole.
+func (v *view) appendAnswer(out []content.Message, calls []int) []content.Message {
+	first := v.events[calls[0]].(*conversation.ActionEvent)
+	answer := len(out)
+	out = append(out, content.Message{Role: content.RoleAssistant, Parts: first.Thought, Reasoning: first.Reasoning,
+		Extra: v.fields[first.LLMResponseID]})
+	for _, i := range calls {
+		call := v.events[i].(*conversation.ActionEvent)
+		out[answer].ToolCalls = append(out[answer].ToolCalls, call.ToolCall)
+		parts := text("No result is known for this call.")
+		if peer := v.ties[i].Peer; peer >= 0 {
+			parts = resultParts(v.events[peer])
+		}
+		out = append(out, content.Message{Role: content.RoleTool, ToolCallID: call.ToolCallID,
+			ToolName: call.ToolCall.Name, Parts: parts})
+	}
+	return out
+}
+
+// resultParts is what the model reads of an answer to a call.
+func resultParts(p conversation.Payload) []content.Part {
+	switch e := p.(type) {
+	case *conversation.ObservationEvent:
+		return observationParts(e)
+	case *conversation.UserRejectObservation:
+		return text("The user rejected this action. Reason: " + e.RejectionReason)
+	case *conversation.AgentErrorEvent:
+		return text(e.Error)
+	}
+	return nil
+}
+
+func text(s string) []content.Part {
+	return []content.Part{content.Text(condense.Clip(s, maxToolText))}
+}
+
+// messageOf renders a message. What is no role of a message is taken for the user's:
+// a result, say, answers a call, or providers refuse it.
+func messageOf(e *conversation.MessageEvent) content.Message {
+	m := content.Message{Role: content.RoleUser, Parts: slices.Concat(e.LLMMessage.Content, e.ExtendedContent),
+		Reasoning: e.LLMMessage.Reasoning}
+	if r := e.LLMMessage.Role; r == content.RoleAssistant || r == content.RoleSystem {
+		m.Role = r
+	}
+	return m
+}
+
+func summaryMessage(e *conversation.CondensationSummaryEvent) content.Message {
+	inner := strings.ReplaceAll(e.Summary, strings.TrimSpace(summaryEnd), "[end]")
+	return content.Message{Role: content.RoleUser, Parts: []content.Part{content.Text(summaryBegin + inner + summaryEnd)}}
+}
+
+// bridge fills the gaps that a forgetting without a summary leaves: providers want
+// a history to begin with the user, and roles to take turns.
+func bridge(messages []content.Message) []content.Message {
+	note := func() content.Message {
+		return content.Message{Role: content.RoleUser, Parts: []content.Part{content.Text(gapNote)}}
+	}
+	out := make([]content.Message, 0, len(messages)+1)
+	before := content.RoleAssistant
+	for _, m := range messages {
+		if m.Role == content.RoleAssistant && before == content.RoleAssistant {
+			out = append(out, note())
+		}
+		out = append(out, m)
+		if m.Role != content.RoleSystem {
+			before = m.Role
+		}
+	}
+	if len(out) == 0 || out[len(out)-1].Role == content.RoleSystem {
+		out = append(out, note())
 	}
 	return out
 }
@@ -138,25 +204,10 @@ func (v *view) messages() []content.Message {
 // appendMerged merges consecutive user messages: some providers demand that roles alternate.
 func appendMerged(out []content.Message, m content.Message) []content.Message {
 	if n := len(out); n > 0 && m.Role == content.RoleUser && out[n-1].Role == content.RoleUser {
-		out[n-1].Parts = append(out[n-1].Parts[:len(out[n-1].Parts):len(out[n-1].Parts)], m.Parts...)
+		out[n-1].Parts = append(out[n-1].Parts, m.Parts...) // ours: no event's
 		return out
 	}
 	return append(out, m)
-}
-
-func (g *group) messages(extra map[string]json.RawMessage) []content.Message {
-	first := g.calls[0].action
-	assistant := content.Message{Role: content.RoleAssistant, Parts: first.Thought, Reasoning: first.Reasoning, Extra: extra}
-	answers := make([]content.Message, 0, len(g.calls))
-	for _, c := range g.calls {
-		assistant.ToolCalls = append(assistant.ToolCalls, c.action.ToolCall)
-		if c.answer == nil { // never sent by the engine, but a provider would reject the hole
-			c.answer = &content.Message{Role: content.RoleTool, ToolCallID: c.action.ToolCallID,
-				ToolName: c.action.ToolCall.Name, Parts: text("No result is known for this call.")}
-		}
-		answers = append(answers, *c.answer)
-	}
-	return append([]content.Message{assistant}, answers...)
 }
 
 // observationParts is what the model reads of a tool result.
@@ -173,7 +224,7 @@ func observationParts(e *conversation.ObservationEvent) []content.Part {
 	}
 	for _, p := range append(tool.ModelParts(e.Observation), e.ExtendedContent...) {
 		if p.Type == content.TypeText {
-			p.Text = clip(p.Text)
+			p.Text = condense.Clip(p.Text, maxToolText)
 		}
 		parts = append(parts, p)
 	}
@@ -181,19 +232,4 @@ func observationParts(e *conversation.ObservationEvent) []content.Part {
 		parts = text("(no output)")
 	}
 	return parts
-}
-
-// clip keeps the head and the tail of a long text, cutting between characters.
-func clip(s string) string {
-	if len(s) <= maxToolText {
-		return s
-	}
-	head, tail := maxToolText/2, len(s)-maxToolText/2
-	for head > 0 && s[head]&0xC0 == 0x80 {
-		head--
-	}
-	for tail < len(s) && s[tail]&0xC0 == 0x80 {
-		tail++
-	}
-	return s[:head] + "\n[... clipped ...]\n" + s[tail:]
 }

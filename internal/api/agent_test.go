@@ -129,9 +129,9 @@ func TestAgentProtocol(t *testing.T) {
 
 			// Known but not built, and unknown.
 			for _, path := range []string{"/api/settings", "/api/bash/execute_bash_command", "/api/git/changes/%2Fworkspace",
-				"/api/conversations/" + id + "/fork"} {
+				"/api/conversations/" + id + "/load_plugin"} {
 				method := "GET"
-				if strings.Contains(path, "bash") || strings.Contains(path, "fork") {
+				if strings.Contains(path, "bash") || strings.Contains(path, "plugin") {
 					method = "POST"
 				}
 				if b := as(501, method, path, nil); !strings.Contains(b.text("detail"), "not built yet") || !strings.HasPrefix(b.text("exception"), "501: ") {

@@ -235,7 +235,6 @@ func TestBadStartRequests(t *testing.T) {
 		"unbuilt processor":     {501, map[string]any{"processors": []any{map[string]any{"kind": "SlackV1CallbackProcessor"}}}},
 		"plugins":               {501, map[string]any{"plugins": []any{map[string]any{"source": "x"}}}},
 		"agent profile":         {501, map[string]any{"agent_profile_id": "x"}},
-		"planning agent":        {501, map[string]any{"agent_type": "plan"}},
 		"unknown parent":        {404, map[string]any{"parent_conversation_id": uuid.NewString()}},
 		"unknown sandbox":       {404, map[string]any{"sandbox_id": "none"}},
 		"host dir without more": {422, map[string]any{"workspace": map[string]any{"host_dir": "/tmp"}}},
@@ -256,6 +255,28 @@ func TestBadStartRequests(t *testing.T) {
 	if a := w.call(200, "GET", "/api/v1/app-conversations/start-tasks/count", nil); string(a.body) != "0\n" {
 		t.Errorf("a task was stored: %s", a.body)
 	}
+}
+
+// A planning agent has the tools for planning, and the agent that carries the plan
+// out works in the same directory with all of them.
+func TestPlanningAgent(t *testing.T) {
+	h := &hearing{}
+	w := newWorld(t, h.then(say("the plan")), h.then(say("done")))
+	plan := message("plan it")
+	plan["agent_type"] = "plan"
+	id, a := w.begin(plan)
+	w.waitFor(id, conversation.Finished)
+	work := message("do it")
+	work["parent_conversation_id"] = id
+	child, b := w.begin(work)
+	w.waitFor(child, conversation.Finished)
+	if got := strings.Join(h.tools, ";"); got != "finish think;sh finish think" {
+		t.Errorf("the agents had %s", got)
+	}
+	if a.text("workspace", "working_dir") != b.text("workspace", "working_dir") || b.text("parent_conversation_id") != id {
+		t.Errorf("%s%s", a.body, b.body)
+	}
+	w.call(422, "POST", "/api/v1/app-conversations", map[string]any{"agent_type": "other"})
 }
 
 func TestUserWithoutSettingsIsTold(t *testing.T) {

@@ -34,6 +34,8 @@ import (
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
 	"parley/internal/tool"
+	"parley/internal/tool/basic"
+	"parley/internal/tool/client"
 	"parley/internal/vault"
 	"parley/test/testkit/boxtest"
 )
@@ -52,6 +54,15 @@ type script struct {
 	steps []step
 	calls int
 	bare  []step // answers to tests of a model, then "ready"
+	// verdicts are the answers of a goal's judge.
+	verdicts []string
+}
+
+// judge adds answers of a goal's judge.
+func (s *script) judge(verdicts ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.verdicts = append(s.verdicts, verdicts...)
 }
 
 type step func(ctx context.Context, req *llm.Request) (*llm.Response, error)
@@ -61,6 +72,9 @@ func (s *script) Info() llm.Info {
 }
 
 func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+	if strings.HasSuffix(req.SessionID, store.UseJudge) {
+		return say(s.verdict())(ctx, req)
+	}
 	if len(req.Tools) == 0 && req.SessionID != "probe" { // a title
 		return say("A title")(ctx, req)
 	}
@@ -80,6 +94,17 @@ func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error
 	s.calls++
 	s.mu.Unlock()
 	return now(ctx, req)
+}
+
+func (s *script) verdict() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.verdicts) == 0 {
+		return `{"score": 0, "complete": false, "missing": "everything"}`
+	}
+	next := s.verdicts[0]
+	s.verdicts = s.verdicts[1:]
+	return next
 }
 
 func say(text string) step {
@@ -121,7 +146,7 @@ func shTool() tool.Tool {
 	}
 	return tool.New(tool.Spec{Name: "sh", Description: "runs", Kind: "ShTool", ActionKind: "ShAction", ObservationKind: "ShObservation"},
 		func(ctx context.Context, env *tool.Env, in in) (tool.Result, error) {
-			res, err := env.Hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/sh", "-c", in.Command}, Dir: env.WorkingDir})
+			res, err := env.Hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/sh", "-c", in.Command}, Dir: env.WorkingDir, Env: env.Secrets(in.Command)})
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -229,7 +254,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: b, Logger: quiet,
 		Busy:     func(id string) bool { return w.engine.Busy(id) },
 		OnChange: func(id string) { w.engine.SandboxChanged(id) }})
-	tools, err := tool.NewSet(shTool())
+	tools, err := tool.NewSet(shTool(), basic.Finish(), basic.Think())
 	check(w.TB, err)
 	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
 		Models: func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) {
@@ -238,6 +263,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 			}
 			return w.model, nil
 		},
+		ClientTool: client.New, PlanTools: []string{"think"},
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: quiet})
 	metrics := httpkit.NewMetrics(w.engine.Live)

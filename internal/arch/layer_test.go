@@ -21,7 +21,7 @@ func layers() [][]string {
 		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/spend", "internal/forge", "internal/forge/..."},
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit"},
-		{"internal/api/eventwire"},
+		{"internal/api/eventwire", "internal/api/profiles"},
 		{"internal/api/...", "internal/web", "internal/config"},
 		{"internal/app", "internal/cli", "internal/doctor"},
 		{"cmd/..."},

@@ -35,6 +35,15 @@ const (
 	HostDirsOff   = "off"
 )
 
+// Values of Config.Confirmation and Config.Browser.
+const (
+	ConfirmNothing = "none"
+	ConfirmRisky   = "risky"
+	ConfirmAll     = "all"
+	BrowserAuto    = "auto"
+	BrowserOff     = "off"
+)
+
 // Config is the effective configuration. docs/configuration.md is generated
 // from its key table and says what each value does.
 type Config struct {
@@ -59,6 +68,11 @@ type Config struct {
 	SandboxNetwork   sandbox.Network
 	MaxSandboxes     int           // running at a time, > 0
 	IdleTimeout      time.Duration // 0 = never
+
+	Confirmation  string // least that waits for the user
+	MaxIterations int    // steps of a run, where neither settings nor request say, >= 1
+	Browser       string
+	WebSearchURL  string // "" = Tavily's own
 
 	LLMMaxAttempts int // >= 1
 	LLMRetryMin    time.Duration

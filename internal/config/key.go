@@ -25,6 +25,7 @@ const (
 	groupAccess  group = "Access"
 	groupLog     group = "Log"
 	groupSandbox group = "Sandbox"
+	groupAgent   group = "Agent"
 	groupModel   group = "Model"
 	groupMoney   group = "Money"
 	groupClient  group = "Client commands"
@@ -65,6 +66,9 @@ func defaults() Config {
 		SandboxNetwork:   sandbox.NetworkOutbound,
 		MaxSandboxes:     20,
 		IdleTimeout:      20 * time.Minute,
+		Confirmation:     ConfirmNothing,
+		MaxIterations:    500,
+		Browser:          BrowserAuto,
 		LLMMaxAttempts:   5,
 		LLMRetryMin:      8 * time.Second,
 		LLMRetryMax:      64 * time.Second,
@@ -83,6 +87,7 @@ func (c *Config) keys() []key {
 	keys := append(c.serverKeys(), c.accessKeys()...)
 	keys = append(keys, c.logKeys()...)
 	keys = append(keys, c.sandboxKeys()...)
+	keys = append(keys, c.agentKeys()...)
 	keys = append(keys, c.modelKeys()...)
 	keys = append(keys, c.moneyKeys()...)
 	keys = append(keys, c.clientKeys()...)
@@ -170,6 +175,24 @@ func (c *Config) sandboxKeys() []key {
 		{name: "idle_timeout", group: groupSandbox, scope: ServerScope,
 			help:  "A sandbox that was not used for so long is paused, and resumed when it is needed. 0s: never.",
 			value: durationValue{&c.IdleTimeout, 0, 365 * 24 * time.Hour}},
+	}
+}
+
+func (c *Config) agentKeys() []key {
+	return []key{
+		{name: "confirmation", group: groupAgent, scope: ServerScope,
+			help:  "Which actions of agents wait for the user at least, whatever settings and requests say. `risky`: those that the model or the server's own rules take for dangerous, and those that cannot be judged. `all`: every action.",
+			value: enumValue[string]{&c.Confirmation, []string{ConfirmNothing, ConfirmRisky, ConfirmAll}}},
+		{name: "max_iterations", group: groupAgent, scope: ServerScope,
+			help:  "Steps that one run makes at most where neither the settings nor the request say it.",
+			value: numberValue[int]{&c.MaxIterations, 1, 1_000_000}},
+		{name: "browser", group: groupAgent, scope: ServerScope,
+			help:  "Whether agents have the browser without asking for it. `auto`: where sandboxes have a Chromium. `off`: only conversations that name it. Its tools are about 2,000 tokens of every prompt.",
+			value: enumValue[string]{&c.Browser, []string{BrowserAuto, BrowserOff}}},
+		{name: "web_search_url", group: groupAgent, scope: ServerScope,
+			help:       "Address of a service that speaks Tavily's API, for the web search of users with a `search_api_key`.",
+			defaultDoc: "`https://api.tavily.com`",
+			value:      textValue{&c.WebSearchURL, "http(s) URL", baseURLRule}},
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sort"
 	"strings"
@@ -17,11 +16,6 @@ type Sources struct {
 	Environ []string       // "NAME=value"
 	Flags   *pflag.FlagSet // nil = no flags
 	Root    bool           // the process runs as root
-}
-
-// ProcessSources are the sources of this process.
-func ProcessSources(flags *pflag.FlagSet) Sources {
-	return Sources{Environ: Environ(), Flags: flags, Root: os.Geteuid() == 0}
 }
 
 // Setting is one key as `parley config` shows it.

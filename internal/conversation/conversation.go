@@ -53,6 +53,15 @@ type Summary struct {
 	Status  Status
 	Head    int64   // seq the next event gets = number of events
 	Metrics Metrics // sum over all uses, with its parts
+	Progress
+}
+
+// Progress is where a conversation stands.
+type Progress struct {
+	Leaf        string     `json:"leaf,omitempty"`              // id of the event it goes on from; "" = the start
+	UserMessage string     `json:"last_user_message,omitempty"` // id of the user's last message on the branch
+	Goal        *Goal      `json:"goal,omitempty"`
+	Notes       AgentNotes `json:"notes,omitzero"` // without provider fields
 }
 
 // TaskStatus is the state of a start task (V1 §2.2), in order of progress.

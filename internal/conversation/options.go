@@ -31,7 +31,8 @@ type Options struct {
 	Condenser        *Condenser                      `json:"condenser,omitempty"`        // nil = the default one
 	Critic           *Critic                         `json:"critic,omitempty"`           // nil = none
 	SystemSuffix     string                          `json:"system_suffix"`              // appended to the system prompt
-	WorkingDir       string                          `json:"working_dir"`                // inside the sandbox
+	WorkingDir       string                          `json:"working_dir"`                // inside the sandbox; "" until the start got there
+	AskedDir         string                          `json:"asked_dir,omitempty"`        // that the start asked for; "" = none
 	MCP              *account.MCPConfig              `json:"mcp"`
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	GitUserName      string                          `json:"git_user_name"`

@@ -9,20 +9,24 @@ import (
 // RootParent is the parent of the first event that is no state update.
 const RootParent = "__root__"
 
-// State is the fold of a log.
+// State is the fold of a log. A copy may be folded on while the original is kept,
+// as long as only one of them is from then on.
 type State struct {
 	Status        Status
 	Head          int64  // seq the next event gets
-	Leaf          string // id of the last event that is no state update
+	Branch        Branch // what the agent knows
 	LastTimestamp string
-	LastUserMsgID string
-	HasPrompt     bool             // a SystemPromptEvent is in the log
-	Pending       []*ActionEvent   // tool calls without an answer, in order
+	LastUserMsgID string           // on the branch
+	HasPrompt     bool             // a SystemPromptEvent is on the branch
+	Pending       []*ActionEvent   // tool calls of the branch without an answer, in order
 	Stats         Stats            // by usage id; not to be written to
 	Calls         map[string]Calls // derived from Stats; not to be written to
 	Notes         AgentNotes
+	Goal          *Goal // the last one; nil = there was none
 	// ProviderFields are all that AgentNotes brought, by llm_response_id.
 	ProviderFields map[string]map[string]json.RawMessage
+
+	last string // id of the last event that is no state update, on any branch
 }
 
 // NewState returns the state of an empty log.
@@ -32,27 +36,59 @@ func NewState() *State { return &State{Status: Idle} }
 func (s *State) Apply(e Event, p Payload) {
 	s.Head = e.Seq + 1
 	s.LastTimestamp = e.Timestamp
-	if e.Kind != KindStateUpdate {
-		s.Leaf = e.ID
+	if u, ok := p.(*StateUpdateEvent); ok {
+		s.applyUpdate(u)
+		return
 	}
+	from := s.Branch.Leaf()
+	s.Branch.add(p)
+	s.last = e.ID
+	if parent := HeaderOf(p).ParentID; parent != "" && parent != from {
+		s.reread()
+		return
+	}
+	s.read(p)
+}
+
+// Parent returns what the next event has to name as its parent: "" if that goes
+// without saying.
+func (s *State) Parent() string {
+	leaf := s.Branch.Leaf()
+	switch leaf {
+	case s.last:
+		return ""
+	case "":
+		return RootParent
+	}
+	return leaf
+}
+
+// read takes in what an event of the branch says.
+func (s *State) read(p Payload) {
 	switch ev := p.(type) {
-	case *StateUpdateEvent:
-		s.applyUpdate(ev)
 	case *SystemPromptEvent:
 		s.HasPrompt = true
 	case *MessageEvent:
 		if ev.Source == SourceUser {
 			s.LastUserMsgID = ev.ID
 		}
-	case *ActionEvent:
-		s.Pending = append(s.Pending, ev)
-	case *ObservationEvent:
-		s.answer(ev.ToolCallID, ev.ActionID)
-	case *UserRejectObservation:
-		s.answer(ev.ToolCallID, ev.ActionID)
-	case *AgentErrorEvent:
-		s.answer(ev.ToolCallID, "")
 	}
+	s.Pending = settle(s.Pending, p)
+}
+
+// reread takes in the branch anew, after it changed.
+func (s *State) reread() {
+	s.HasPrompt, s.LastUserMsgID, s.Pending = false, "", nil
+	for _, p := range s.Branch.path {
+		s.read(p)
+	}
+}
+
+// Copy returns a state that can be folded on beside this one.
+func (s *State) Copy() *State {
+	next := *s
+	next.Pending = slices.Clone(s.Pending)
+	return &next
 }
 
 func (s *State) applyUpdate(ev *StateUpdateEvent) {
@@ -61,6 +97,16 @@ func (s *State) applyUpdate(ev *StateUpdateEvent) {
 		var st Status
 		if json.Unmarshal(ev.Value, &st) == nil && slices.Contains(Statuses, st) {
 			s.Status = st
+		}
+	case KeyLeaf:
+		var id *string
+		if json.Unmarshal(ev.Value, &id) == nil {
+			s.moveTo(id)
+		}
+	case KeyGoal:
+		var g Goal
+		if json.Unmarshal(ev.Value, &g) == nil {
+			s.Goal = &g
 		}
 	case KeyStats:
 		var v StatsUpdate
@@ -89,18 +135,17 @@ func (s *State) keepProviderFields(fields map[string]map[string]json.RawMessage)
 	s.ProviderFields = all
 }
 
-// answer removes the action that a result belongs to: by action id where the
-// event has one, else the first pending call of that id.
-func (s *State) answer(callID, actionID string) {
-	for i, a := range s.Pending {
-		if a.ID == actionID || (actionID == "" && a.ToolCallID == callID) {
-			s.Pending = slices.Delete(s.Pending, i, i+1)
-			return
-		}
+func (s *State) moveTo(id *string) {
+	leaf := ""
+	if id != nil {
+		leaf = *id
 	}
+	s.Branch.move(leaf)
+	s.reread()
 }
 
 // Summary returns what the conversation's record caches of the state.
 func (s *State) Summary() Summary {
-	return Summary{Status: s.Status, Head: s.Head, Metrics: s.Stats.Total()}
+	return Summary{Status: s.Status, Head: s.Head, Metrics: s.Stats.Total(),
+		Progress: Progress{Leaf: s.Branch.Leaf(), UserMessage: s.LastUserMsgID, Goal: s.Goal, Notes: s.Notes}}
 }

@@ -80,8 +80,8 @@ func TestStateUpdatesDoNotMoveTheLeaf(t *testing.T) {
 	ev := b.add(&conversation.PauseEvent{Header: head(conversation.KindPause, "user")})
 	b.add(&conversation.StateUpdateEvent{Header: head(conversation.KindStateUpdate, "environment"),
 		Key: conversation.KeyStatus, Value: json.RawMessage(`"paused"`)})
-	if b.state.Leaf != ev.ID || b.state.Status != conversation.Paused || b.state.Head != 2 {
-		t.Fatalf("leaf %s status %s head %d", b.state.Leaf, b.state.Status, b.state.Head)
+	if b.state.Branch.Leaf() != ev.ID || b.state.Status != conversation.Paused || b.state.Head != 2 {
+		t.Fatalf("leaf %s status %s head %d", b.state.Branch.Leaf(), b.state.Status, b.state.Head)
 	}
 }
 

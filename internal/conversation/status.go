@@ -35,33 +35,34 @@ const (
 	TrigInterrupt   Trigger = "interrupt" // in the middle of a step
 	TrigStuck       Trigger = "stuck"
 	TrigFail        Trigger = "fail"
+	TrigNavigate    Trigger = "navigate" // goes on from another event
 	TrigDelete      Trigger = "delete"
 )
 
 // Triggers lists all triggers.
 var Triggers = []Trigger{TrigUserMessage, TrigRun, TrigFinish, TrigConfirm, TrigReject,
-	TrigPause, TrigInterrupt, TrigStuck, TrigFail, TrigDelete}
+	TrigPause, TrigInterrupt, TrigStuck, TrigFail, TrigNavigate, TrigDelete}
 
 // transitions is the state table; docs/states.md has its picture. A pair that
 // is missing is refused. A pair that maps to its own state is accepted and
 // changes nothing.
 var transitions = map[Status]map[Trigger]Status{
 	Idle: {TrigUserMessage: Idle, TrigRun: Running, TrigPause: Paused, TrigInterrupt: Idle,
-		TrigFail: Error, TrigDelete: Deleting},
+		TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	Running: {TrigUserMessage: Running, TrigFinish: Finished, TrigConfirm: WaitingConfirmation,
 		TrigPause: Paused, TrigInterrupt: Paused, TrigStuck: Stuck, TrigFail: Error, TrigDelete: Deleting},
 	Paused: {TrigUserMessage: Paused, TrigRun: Running, TrigPause: Paused, TrigInterrupt: Paused,
-		TrigFail: Error, TrigDelete: Deleting},
+		TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	// Pausing what waits changes nothing: as paused it would run unasked.
 	WaitingConfirmation: {TrigUserMessage: WaitingConfirmation, TrigRun: Running, TrigReject: Idle,
-		TrigPause: WaitingConfirmation, TrigInterrupt: Paused, TrigFail: Error, TrigDelete: Deleting},
+		TrigPause: WaitingConfirmation, TrigInterrupt: Paused, TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	// A run of a finished conversation without a new message is a no-op success.
 	Finished: {TrigUserMessage: Idle, TrigRun: Finished, TrigPause: Finished, TrigInterrupt: Finished,
-		TrigFail: Error, TrigDelete: Deleting},
+		TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	Error: {TrigUserMessage: Error, TrigRun: Running, TrigPause: Error, TrigInterrupt: Error,
-		TrigFail: Error, TrigDelete: Deleting},
+		TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	Stuck: {TrigUserMessage: Idle, TrigRun: Running, TrigPause: Stuck, TrigInterrupt: Stuck,
-		TrigFail: Error, TrigDelete: Deleting},
+		TrigFail: Error, TrigNavigate: Idle, TrigDelete: Deleting},
 	Deleting: {TrigDelete: Deleting},
 }
 

@@ -11,15 +11,15 @@ import (
 // want is the state table of the agent protocol (§2.3), written a second time
 // from the protocol's side: "-" is refused.
 var want = map[conversation.Status]string{
-	//                                  user  run      finish    confirm                  reject pause   interrupt stuck  fail   delete
-	conversation.Idle:                "idle running - - - paused idle - error deleting",
-	conversation.Running:             "running - finished waiting_for_confirmation - paused paused stuck error deleting",
-	conversation.Paused:              "paused running - - - paused paused - error deleting",
-	conversation.WaitingConfirmation: "waiting_for_confirmation running - - idle waiting_for_confirmation paused - error deleting",
-	conversation.Finished:            "idle finished - - - finished finished - error deleting",
-	conversation.Error:               "error running - - - error error - error deleting",
-	conversation.Stuck:               "idle running - - - stuck stuck - error deleting",
-	conversation.Deleting:            "- - - - - - - - - deleting",
+	//                                  user  run      finish    confirm                  reject pause   interrupt stuck  fail   navigate delete
+	conversation.Idle:                "idle running - - - paused idle - error idle deleting",
+	conversation.Running:             "running - finished waiting_for_confirmation - paused paused stuck error - deleting",
+	conversation.Paused:              "paused running - - - paused paused - error idle deleting",
+	conversation.WaitingConfirmation: "waiting_for_confirmation running - - idle waiting_for_confirmation paused - error idle deleting",
+	conversation.Finished:            "idle finished - - - finished finished - error idle deleting",
+	conversation.Error:               "error running - - - error error - error idle deleting",
+	conversation.Stuck:               "idle running - - - stuck stuck - error idle deleting",
+	conversation.Deleting:            "- - - - - - - - - - deleting",
 }
 
 func TestStateTableEveryPair(t *testing.T) {

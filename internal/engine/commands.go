@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"parley/internal/agent"
@@ -45,13 +46,21 @@ func (l *live) send(ctx context.Context, m Message) error {
 			status = next
 		}
 	}
-	events := append(l.opening(), userMessage(m))
+	events := slices.Concat(l.stopGoal(), l.opening(), []conversation.Payload{userMessage(m)})
+	if notes := l.state.Notes; notes.Refinements > 0 {
+		notes.Refinements = 0
+		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+	}
+	judging := l.goal() != nil && l.work != nil && l.state.Status != conversation.Running
 	if status != l.state.Status {
 		events = append(events, stateUpdate(conversation.KeyStatus, status))
 	}
 	started := status == conversation.Running && l.state.Status != conversation.Running
 	if err := l.append(events...); err != nil {
 		return err
+	}
+	if judging {
+		l.work.cancel(errGoalStopped)
 	}
 	l.titleFrom(m)
 	switch {
@@ -105,8 +114,8 @@ func (l *live) prompt() conversation.Payload {
 	for name, s := range l.secrets {
 		names[name] = s.Description
 	}
-	return agent.PromptEvent(agent.PromptInput{
-		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.e.toolbox(l.conv.Options.Tools).set)
+	return agent.PromptEvent(agent.PromptInput{Plan: l.conv.AgentType == AgentPlan,
+		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.tools().set)
 }
 
 func userMessage(m Message) *conversation.MessageEvent {
@@ -121,6 +130,7 @@ func userMessage(m Message) *conversation.MessageEvent {
 // runStarted begins a run's count and wakes the sandbox.
 func (l *live) runStarted() {
 	l.steps, l.pause, l.held = 0, false, false
+	l.memory.learnt, l.memory.refused, l.memory.softFailed = 0, 0, 0
 	l.wakeSandbox()
 }
 
@@ -216,45 +226,6 @@ func (l *live) interrupt(done chan struct{}) {
 		l.interrupted()
 	}
 	l.e.opt.Hub.Snapshot(l.id, l.state.Head)
-}
-
-// Confirm answers the actions that wait: accepted ones run, rejected ones are
-// answered with the reason and the conversation waits for the user.
-func (e *Engine) Confirm(ctx context.Context, owner string, id conversation.ID, accept bool, reason string) error {
-	return e.do(ctx, owner, id, func(l *live) error {
-		if err := l.writable(); err != nil {
-			return err
-		}
-		if l.state.Status != conversation.WaitingConfirmation {
-			return fault.New(fault.Conflict, "nothing_to_confirm", "No action waits for confirmation.")
-		}
-		if accept {
-			if err := l.transition(conversation.TrigRun); err != nil {
-				return err
-			}
-			l.runStarted()
-			return nil
-		}
-		if err := l.transition(conversation.TrigReject, l.rejections(reason)...); err != nil {
-			return err
-		}
-		e.opt.Hub.Snapshot(id, l.state.Head)
-		return nil
-	})
-}
-
-func (l *live) rejections(reason string) []conversation.Payload {
-	if reason == "" {
-		reason = "User rejected the action."
-	}
-	var events []conversation.Payload
-	for _, a := range l.state.Pending {
-		events = append(events, &conversation.UserRejectObservation{
-			Header:   conversation.Head(conversation.KindUserReject, conversation.SourceEnvironment, time.Time{}),
-			ToolName: a.ToolName, ToolCallID: a.ToolCallID, ActionID: a.ID,
-			RejectionReason: reason, RejectionSource: "user"})
-	}
-	return events
 }
 
 // Delete removes a conversation with its log and its children, and the sandbox

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/internal/account"
+	"parley/internal/agent/policy"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -62,12 +63,23 @@ type Options struct {
 	// DefaultTools are the names of the tools of conversations that name none; nil =
 	// all.
 	DefaultTools []string
-	Models       Models
-	NewMasker    func(values []string) Masker
-	Holder       string // names this server as owner of leases; stable for a data directory
-	Demo         bool   // users without a model get the scripted one
-	DemoModel    string // its id
-	HostDirs     bool   // directories of this machine may be mounted, with a proof
+	PlanTools    []string            // the same for agents that only plan
+	ToolSets     map[string][]string // names that stand for several tools
+	// SearchTool and VisionTool name the tools that conversations have by themselves
+	// where they are of use: the first if the user has a key for the web search, the
+	// second if the model does not see and one of the user's profiles does; "" = none.
+	SearchTool, VisionTool string
+	// Floor is what waits for the user at least, whatever the conversations say; nil =
+	// nothing.
+	Floor *policy.Rule
+	// ClientTool makes the tool that stands for one of a client's; nil = there are none.
+	ClientTool func(conversation.ClientTool) (tool.Tool, error)
+	Models     Models
+	NewMasker  func(values []string) Masker
+	Holder     string // names this server as owner of leases; stable for a data directory
+	Demo       bool   // users without a model get the scripted one
+	DemoModel  string // its id
+	HostDirs   bool   // directories of this machine may be mounted, with a proof
 	// Private are directories of this machine that no sandbox may see: the data
 	// directory. Nothing in them, and nothing that contains them, is mounted.
 	Private   []string

@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/agent"
+	"parley/internal/agent/policy"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/spend"
@@ -48,7 +49,6 @@ type live struct {
 	// owned by the goroutine
 	conv       *conversation.Conversation
 	state      *conversation.State
-	history    []conversation.Payload
 	masker     Masker
 	secrets    map[string]account.CustomSecret
 	choice     account.LLM  // the model, with the key to use now
@@ -56,6 +56,10 @@ type live struct {
 	fallbacks  []account.LLM
 	missing    []string                  // fallbacks that the owner does not have
 	titler     account.LLM               // the model that makes titles
+	searchKey  account.Secret            // of the web search
+	seer       string                    // the profile that looks at images for a model that cannot; "" = none
+	box        *toolbox                  // with the client's tools; nil = not made yet, or there are none
+	boxKey     string                    // what box was made for
 	budget     *float64                  // the owner's ceiling for a conversation, USD; nil = none
 	ceilings   store.Ceilings            // of the next call
 	anchor     *spend.Anchor             // of the last call of the agent's model
@@ -64,7 +68,9 @@ type live struct {
 	audited    map[string]store.Spending // what the ledger has by use, if it was asked since the last append
 	held       bool                      // its sandbox is paused: no tool runs until that changes
 	wakes      int                       // how often something outside changed
+	memory     memory
 	work       *work
+	batch      *batch          // the work, where that is tool calls
 	pause      bool            // pause at the next step boundary
 	interrupts []chan struct{} // wait for the end of the work
 	steps      int             // model calls of this run
@@ -99,6 +105,7 @@ func (l *live) nudge() {
 func (l *live) run() {
 	defer l.unload()
 	ctx := l.e.ctx
+	defer l.memory.condensed(errStopping())
 	defer l.release()
 	defer l.payUp()
 	if err := l.load(ctx); err != nil {
@@ -208,11 +215,11 @@ func (l *live) apply(ev conversation.Event) error {
 	l.head.Store(l.state.Head)
 	l.running.Store(l.state.Status == conversation.Running)
 	l.calls.Store(&foldedCalls{l.state.Head, l.state.Calls})
-	if ev.Kind != conversation.KindStateUpdate {
-		l.history = append(l.history, p)
-	}
 	return nil
 }
+
+// history is what the agent knows: the branch that it works on.
+func (l *live) history() []conversation.Payload { return l.state.Branch.Path() }
 
 // parkGrace is how long work may still end by itself when the server leaves.
 const parkGrace = 2 * time.Second
@@ -221,7 +228,7 @@ const parkGrace = 2 * time.Second
 // rest is cut off and leaves no trace.
 func (l *live) park(cause error) {
 	l.quit = cause
-	if l.work == nil {
+	if !l.busy() {
 		return
 	}
 	grace := time.NewTimer(parkGrace)
@@ -229,7 +236,7 @@ func (l *live) park(cause error) {
 	if !errors.Is(cause, ErrLeaving) {
 		l.work.cancel(cause)
 	}
-	for l.work != nil {
+	for l.busy() {
 		select {
 		case post := <-l.posts:
 			post(l)
@@ -238,6 +245,10 @@ func (l *live) park(cause error) {
 		}
 	}
 }
+
+// busy reports whether something runs beside the goroutine. A batch that only
+// waits to be stored does not.
+func (l *live) busy() bool { return l.work != nil && (l.batch == nil || l.batch.running > 0) }
 
 func (l *live) release() {
 	if l.lease.Load() == 0 {
@@ -297,12 +308,14 @@ func quitFor(err error) error {
 
 // encode stamps, masks and encodes payloads, and folds them into a copy of the state.
 func (l *live) encode(payloads []conversation.Payload) ([]conversation.Event, *conversation.State, error) {
-	next := *l.state
-	next.Pending = append([]*conversation.ActionEvent(nil), l.state.Pending...)
+	next := l.state.Copy()
 	events := make([]conversation.Event, 0, len(payloads))
 	for _, p := range payloads {
 		h := conversation.HeaderOf(p)
 		h.Timestamp = stamp(next.LastTimestamp)
+		if h.Kind != conversation.KindStateUpdate {
+			h.ParentID = next.Parent()
+		}
 		maskPayload(p, l.masker)
 		ev, err := conversation.Encode(p)
 		if err != nil {
@@ -312,7 +325,7 @@ func (l *live) encode(payloads []conversation.Payload) ([]conversation.Event, *c
 		next.Apply(ev, p)
 		events = append(events, ev)
 	}
-	return events, &next, nil
+	return events, next, nil
 }
 
 // stamp returns the time now, later than the last event's: order by timestamp is
@@ -353,6 +366,9 @@ func stateUpdate(key string, value any) *conversation.StateUpdateEvent {
 // tells followers if that ended a run.
 func (l *live) transition(t conversation.Trigger, before ...conversation.Payload) error {
 	was := l.state.Status
+	if endsGoal[t] {
+		before = append(before, l.stopGoal()...)
+	}
 	ev, next, ok := l.statusEvent(t)
 	if !ok {
 		return fault.New(fault.Conflict, codeWrongState, "The conversation is %s: %s is not possible.", was, t)
@@ -436,9 +452,11 @@ func (l *live) retryStalled() {
 	}
 }
 
-// policy is what the conversation's owner decided about confirmation.
+// policy is what the conversation's owner and the server decided about
+// confirmation.
 func (l *live) policy() agent.Policy {
-	return agent.Policy{Confirm: l.conv.Options.ConfirmationMode, Analyzer: l.conv.Options.SecurityAnalyzer}
+	o := &l.conv.Options
+	return agent.Policy{Own: policy.Rule{Policy: o.Policy(), Analyzer: o.Judge()}, Floor: l.e.opt.Floor}
 }
 
 func isLeaving(cause error) bool {

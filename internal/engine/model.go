@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,12 +31,16 @@ type step struct {
 	fields    agent.ProviderFields
 	masker    Masker
 	tools     *toolbox
+	rules     agent.Policy
 	seen      string // the last user message that the model reads
+	info      llm.Info
+	request   *llm.Request
+	prompt    spend.Prompt // how long the request is, about
 }
 
-// startModel calls the model with the history so far. The settings are read
-// anew: a key that was replaced, a ceiling that was raised and a profile that was
-// edited count at once.
+// startModel calls the model with the history so far, or shortens that first. The
+// settings are read anew: a key that was replaced, a ceiling that was raised and a
+// profile that was edited count at once.
 func (l *live) startModel() {
 	l.steps++
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 10*time.Second)
@@ -50,17 +55,76 @@ func (l *live) startModel() {
 	if l.followProfile(ctx); l.quit != nil {
 		return
 	}
+	s, err := guarded(l.e, "request", l.newStep)
+	switch {
+	case errors.Is(err, errNoVision):
+		l.refuseImages(nil, s)
+	case err != nil:
+		l.fail(err)
+	default:
+		if p := l.plan(s); p.Reason != 0 {
+			l.startCondense(p)
+			return
+		}
+		l.ask(s)
+	}
+}
+
+// newStep prepares a call with what is known now.
+func (l *live) newStep() (*step, error) {
 	if l.choice.Model != l.anchoredAt.Model || l.choice.BaseURL != l.anchoredAt.BaseURL {
 		l.anchor = nil // elsewhere a model of that name may count in other tokens
 	}
-	s := &step{tools: l.e.toolbox(l.conv.Options.Tools), choice: l.choice, fallbacks: l.fallbacks, clock: &clock{}, history: l.history,
+	s := &step{tools: l.tools(), choice: l.choice, fallbacks: l.fallbacks, clock: &clock{}, history: l.history(),
 		fields: l.state.ProviderFields, masker: l.masker, seen: l.state.LastUserMsgID}
+	model, err := l.e.opt.Models(s.choice, ModelOptions{})
+	if err != nil {
+		return s, err
+	}
+	specs, err := s.tools.specs()
+	if err != nil {
+		return s, err
+	}
+	messages := agent.View(s.history, s.fields)
+	if s.info = model.Info(); !s.info.Vision {
+		switch {
+		case s.tools.has(l.e.opt.VisionTool):
+			messages = nameImages(messages, imagesOf(s.history), l.e.opt.VisionTool)
+		case lastUserHasImage(s.history):
+			return s, errNoVision
+		}
+	}
+	s.request = &llm.Request{Messages: messages, Tools: specs, SessionID: string(l.id)}
+	s.prompt = spend.Estimate(s.info, s.request, l.anchor)
+	return s, nil
+}
+
+// ask sends the request beside the goroutine.
+func (l *live) ask(s *step) {
 	s.tab = l.e.opt.Spend.Open(l.scope(store.UseAgent, func(_ context.Context, w spend.Wait) {
 		l.post(func(l *live) { l.noteWait(w) })
 	}))
+	critic := &review{l.e, *l.conv, l.conv.Options.Critic, l.choice, s.history}
+	s.rules = l.policy()
 	l.start(func(ctx context.Context) func(*live) {
 		resp, err := guarded(l.e, "model", func() (*llm.Response, error) { return l.callModel(ctx, s) })
-		return func(l *live) { l.modelDone(context.Cause(ctx), s, resp, err) }
+		turn, bad := agent.Turn{}, error(nil)
+		if err == nil {
+			turn, bad = s.interpret(ctx, l.e, resp, critic)
+		}
+		return func(l *live) { l.modelDone(context.Cause(ctx), s, resp, turn, cmp.Or(err, bad)) }
+	})
+}
+
+// interpret makes events of an answer, with the risk of its calls and what the
+// critic thinks of them.
+func (s *step) interpret(ctx context.Context, e *Engine, resp *llm.Response, critic *review) (agent.Turn, error) {
+	return guarded(e, "answer", func() (agent.Turn, error) {
+		hide(resp, s.masker)
+		resp.ID = freshResponseID(s.history, resp.ID)
+		turn := agent.Interpret(resp, s.tools.set, s.rules)
+		critic.judge(ctx, &turn)
+		return turn, nil
 	})
 }
 
@@ -96,21 +160,15 @@ func (l *live) scope(use string, onWait func(context.Context, spend.Wait)) spend
 }
 
 func (l *live) callModel(ctx context.Context, s *step) (*llm.Response, error) {
-	model, err := l.e.paidModel(s.choice, ModelOptions{Fallbacks: s.fallbacks,
-		OnRetry: func(_ context.Context, r llm.Retry) { l.post(func(l *live) { l.noteRetry(r) }) }}, s.tab, s.clock)
-	if err != nil {
-		return nil, err
-	}
-	if !model.Info().Vision && lastUserHasImage(s.history) {
-		return nil, errNoVision
-	}
-	tools, err := s.tools.specs()
+	opt := l.tellRetries()
+	opt.Fallbacks = s.fallbacks
+	model, err := l.e.paidModel(s.choice, opt, s.tab, s.clock)
 	if err != nil {
 		return nil, err
 	}
 	shown := &veil{masker: s.masker, send: func(text, reasoning string) { l.e.opt.Hub.Delta(l.id, l.head.Load(), text, reasoning) }}
-	resp, err := model.Do(ctx, &llm.Request{Messages: agent.View(s.history, s.fields), Tools: tools, SessionID: string(l.id),
-		OnDelta: shown.take})
+	s.request.OnDelta = shown.take
+	resp, err := model.Do(ctx, s.request)
 	shown.end()
 	if err == nil && resp == nil {
 		err = &llm.Error{Class: llm.ClassNoResponse}
@@ -174,25 +232,15 @@ func (l *live) note(notes conversation.AgentNotes) {
 
 // modelDone records an answer, and what it cost in any case. cause is why the
 // call was cancelled, if it was.
-func (l *live) modelDone(cause error, s *step, resp *llm.Response, err error) {
-	if err == nil {
-		hide(resp, l.masker)
-		resp.ID = l.freshResponseID(resp.ID)
-	} else {
-		resp = nil
-	}
+func (l *live) modelDone(cause error, s *step, resp *llm.Response, turn agent.Turn, err error) {
 	l.owe(s.tab, store.UseAgent, s.clock, resp)
 	l.anchor, l.anchoredAt = s.tab.Anchor(), s.choice
 	if err != nil {
 		l.modelFailed(cause, s, err)
 		return
 	}
-	turn, err := guarded(l.e, "answer", func() (agent.Turn, error) {
-		return agent.Interpret(resp, s.tools.set, l.policy()), nil
-	})
-	if err != nil {
-		l.fail(err)
-		return
+	if turn.Failed {
+		l.e.opt.Logger.Warn("security analyzer failed; asking", "conversation", l.id)
 	}
 	events := append(turn.Events, statsNow())
 	if notes, news := l.notesAfter(resp); news {
@@ -205,14 +253,27 @@ func (l *live) modelDone(cause error, s *step, resp *llm.Response, err error) {
 	case turn.Finish && l.state.LastUserMsgID != s.seen:
 		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
 	case turn.Finish:
-		trigger = conversation.TrigFinish
+		more := l.refine(criticism(turn.Events))
+		if events = append(events, more...); more == nil {
+			trigger = conversation.TrigFinish
+		}
 	}
 	l.must(func() { l.stepDone(cause) }, trigger, events...)
 }
 
+// criticism is what the critic said about a text answer.
+func criticism(events []conversation.Payload) *conversation.CriticResult {
+	for _, p := range events {
+		if m, ok := p.(*conversation.MessageEvent); ok && m.Source == conversation.SourceAgent {
+			return m.CriticResult
+		}
+	}
+	return nil
+}
+
 // notesAfter are the notes after an answer, and whether they tell anything new.
 func (l *live) notesAfter(resp *llm.Response) (conversation.AgentNotes, bool) {
-	notes := conversation.AgentNotes{MissingFallbacks: l.missing}
+	notes := conversation.AgentNotes{MissingFallbacks: l.missing, Refinements: l.state.Notes.Refinements}
 	news := !reflect.DeepEqual(notes, l.state.Notes)
 	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
 		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
@@ -233,8 +294,8 @@ func validMembers(m map[string]json.RawMessage) bool {
 
 // freshResponseID returns id, or one of our own if an earlier answer had the same:
 // some endpoints number every answer alike, and calls are grouped by it.
-func (l *live) freshResponseID(id string) string {
-	for _, p := range l.history {
+func freshResponseID(history []conversation.Payload, id string) string {
+	for _, p := range history {
 		switch e := p.(type) {
 		case *conversation.ActionEvent:
 			if e.LLMResponseID == id {
@@ -254,9 +315,10 @@ func (l *live) modelFailed(cause error, s *step, err error) {
 	case errors.Is(cause, ErrInterrupted):
 		l.stepDone(cause)
 	case isLeaving(cause):
-	case errors.Is(err, errNoVision):
-		l.refuseImages(cause, s)
 	default:
+		if le := asLLMError(err); le != nil && l.tooLong(s, le.Class) {
+			return
+		}
 		l.fail(err)
 	}
 }

@@ -129,7 +129,7 @@ func TestUsageIsForItsOwner(t *testing.T) {
 func TestACeilingIsNeverPassedAndRaisingItGoesOn(t *testing.T) {
 	steps := make([]step, 40)
 	for i := range steps {
-		steps[i] = costs(call("sh", `{"command":"true"}`), 4000, 900)
+		steps[i] = costs(call("sh", fmt.Sprintf(`{"command":"true %d"}`, i)), 4000, 900)
 	}
 	w := newWorld(t, steps...)
 	w.model.info = priced()
@@ -218,8 +218,8 @@ func TestWithoutAPriceTokensAreCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, func(o *engine.Options) { o.TaskTokens = tt.tokens })
-			for range 20 {
-				w.model.steps = append(w.model.steps, costs(call("sh", `{"command":"true"}`), 4000, 900))
+			for i := range 20 {
+				w.model.steps = append(w.model.steps, costs(call("sh", fmt.Sprintf(`{"command":"true %d"}`, i)), 4000, 900))
 			}
 			w.settings(func(s *account.Settings) { s.MaxBudgetPerTask = ptr(1.0) })
 			id := w.begin("x")

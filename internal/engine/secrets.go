@@ -80,7 +80,7 @@ func currentLLM(s *account.Settings, conv *conversation.Conversation) account.LL
 func (l *live) refresh(ctx context.Context) error {
 	settings, err := l.e.opt.Store.Accounts().Settings(ctx, l.conv.Owner)
 	if fault.Is(err, fault.NotFound) {
-		settings, err = &account.Settings{}, nil
+		settings, err = account.DefaultSettings(), nil
 	}
 	if err != nil {
 		return err
@@ -90,7 +90,9 @@ func (l *live) refresh(ctx context.Context) error {
 		l.edited = &p
 	}
 	l.fallbacks, l.missing = settings.FallbackModels(&l.choice)
-	l.titler = titlerOf(settings, l.choice)
+	l.titler = titlerOf(settings, &l.conv.Options, l.choice)
+	l.remember(settings)
+	l.searchKey, l.seer = settings.SearchAPIKey, l.seerOf(settings)
 	l.budget, l.ceilings = budgetOf(settings), l.e.ceilingsOf(settings)
 	l.secrets = secretsOf(settings, l.conv)
 	l.masker = l.e.opt.NewMasker(secretValues(settings, l.conv))

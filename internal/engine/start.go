@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"parley/internal/account"
+	"parley/internal/agent/condense"
+	"parley/internal/agent/judge"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -167,12 +169,54 @@ func (e *Engine) options(s *account.Settings, req *StartRequest, parent *convers
 	if opt.Tools, err = e.chooseTools(req.Tools); err != nil {
 		return opt, err
 	}
+	if err := e.behaviour(req, &opt); err != nil {
+		return opt, err
+	}
 	choice, err := e.chooseModel(s, req, parent)
 	if err != nil {
 		return opt, err
 	}
 	choice.put(&opt, e.opt.DemoModel)
 	return opt, e.checkLLM(s.WithKeys(opt.LLM))
+}
+
+// behaviour takes over what a request says about the agent's loop.
+func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
+	if req.MaxIterations > 0 {
+		opt.MaxIterations = req.MaxIterations
+	}
+	if len(opt.Tools) == 0 && req.AgentType == AgentPlan {
+		opt.Tools = e.opt.PlanTools
+	}
+	opt.ClientTools, opt.ToolConcurrency = req.ClientTools, min(req.ToolConcurrency, maxConcurrency)
+	opt.Confirmation, opt.Analyzer, opt.Stuck, opt.Critic = req.Confirmation, req.Analyzer, req.Stuck, req.Critic
+	opt.NoTitle, opt.TitleProfile = req.NoTitle, req.TitleProfile
+	opt.Condenser, opt.AskedDir = req.Condenser, req.WorkingDir
+	if err := checkLoop(req); err != nil {
+		return err
+	}
+	return e.checkClientTools(req.ClientTools)
+}
+
+// checkLoop refuses what no run could follow.
+func checkLoop(req *StartRequest) error {
+	if _, err := condense.FromOptions(req.Condenser, condense.Defaults{}, "condenser"); err != nil {
+		return err
+	}
+	if req.Critic != nil {
+		if err := judge.Check(*req.Critic, "critic"); err != nil {
+			return err
+		}
+	}
+	if req.Confirmation != nil {
+		if err := req.Confirmation.Check(); err != nil {
+			return err
+		}
+	}
+	if req.Analyzer != nil && req.Analyzer.Kind != conversation.AnalyzerNone {
+		return req.Analyzer.Check()
+	}
+	return nil
 }
 
 // chooseModel is what a new conversation is to run with: the request's profile or
@@ -189,6 +233,8 @@ func (e *Engine) chooseModel(s *account.Settings, req *StartRequest, parent *con
 		if req.LLMModel != "" && req.LLMModel != p.Model { // the profile's place, another model there
 			c.llm, c.profile = withModel(p, req.LLMModel), ""
 		}
+	case req.LLM != nil:
+		c = modelChoice{llm: *req.LLM, ownKey: req.LLM.APIKey.IsSet()}
 	case parent != nil && (req.LLMModel == "" || req.LLMModel == parent.Options.LLM.Model):
 		o := parent.Options
 		c = modelChoice{llm: o.LLM, profile: o.LLMProfile, ownKey: o.OwnKey}
@@ -398,7 +444,7 @@ func (l *live) adopt(conv *conversation.Conversation) {
 // Others may have been: a user may write before the start is through.
 func (l *live) hasInitial() bool {
 	id := conversation.InitialMessageID(l.id)
-	said := slices.ContainsFunc(l.history, func(p conversation.Payload) bool { return conversation.HeaderOf(p).ID == id })
+	said := slices.ContainsFunc(l.history(), func(p conversation.Payload) bool { return conversation.HeaderOf(p).ID == id })
 	return len(l.conv.InitialMessage) > 0 && !said
 }
 

@@ -2,26 +2,26 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
 
-	"parley/internal/agent"
+	"parley/internal/agent/stuck"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
-	"parley/internal/fleet"
 	"parley/internal/llm"
-	"parley/internal/sandboxd"
 	"parley/internal/spend"
-	"parley/internal/tool"
 )
 
 // advance starts the next piece of a run, if there is a run and nothing under way.
 func (l *live) advance() {
-	if l.work != nil || l.stalled != nil || l.quit != nil || l.state.Status != conversation.Running || l.e.ctx.Err() != nil {
+	if l.work != nil || l.stalled != nil || l.quit != nil || l.e.ctx.Err() != nil {
+		return
+	}
+	if l.state.Status != conversation.Running {
+		l.advanceAside()
 		return
 	}
 	if l.pause {
@@ -33,14 +33,47 @@ func (l *live) advance() {
 		return
 	}
 	if len(l.state.Pending) > 0 {
-		l.startTool(l.state.Pending[0])
+		l.startBatch()
 		return
 	}
 	if over := l.overLimit(); over != nil {
 		l.must(l.boundary, conversation.TrigFail, over)
 		return
 	}
+	if l.repeats() {
+		return
+	}
 	l.startModel()
+}
+
+// repeats stops an agent that does the same over and over, or tells it. False if
+// there is nothing to say.
+func (l *live) repeats() bool {
+	var thresholds conversation.StuckDetection
+	if own := l.conv.Options.Stuck; own != nil {
+		thresholds = *own
+	}
+	v := stuck.Detect(l.history(), thresholds)
+	switch {
+	case v.Stuck:
+		l.e.opt.Logger.Info("agent stuck", "conversation", l.id, "pattern", v.Pattern)
+		l.must(l.boundary, conversation.TrigStuck, conversationError(stuck.CodeStuck,
+			v.Detail+" Send a message that says what to do differently, or run the conversation on.", "agent_action", "retry"))
+	case v.Nudge:
+		l.must(l.boundary, "", nudge(stuck.NudgeText()))
+	}
+	return v.Stuck || v.Nudge
+}
+
+// advanceAside starts what is done without a run: a condensation that the user waits
+// for, the judgement of a goal.
+func (l *live) advanceAside() {
+	switch {
+	case len(l.memory.waiting) > 0:
+		l.condenseNow()
+	case l.goal() != nil && l.state.Status == conversation.Finished:
+		l.startJudge()
+	}
 }
 
 // overLimit returns why the run must not go on.
@@ -172,101 +205,6 @@ func withReason(advice string, e *llm.Error) string {
 		return advice
 	}
 	return advice + " The provider said: " + e.Message
-}
-
-// startTool runs one tool call.
-func (l *live) startTool(a *conversation.ActionEvent) {
-	conv, command, wakes := *l.conv, string(a.Action), l.wakes
-	secrets := l.secretsFor(command)
-	l.start(func(ctx context.Context) func(*live) {
-		res, err := guarded(l.e, a.ToolName, func() (tool.Result, error) { return l.callTool(ctx, &conv, a, secrets) })
-		return func(l *live) { l.toolDone(context.Cause(ctx), a, res, err, wakes) }
-	})
-}
-
-func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, a *conversation.ActionEvent, secrets map[string]string) (tool.Result, error) {
-	t, ok := l.e.toolbox(conv.Options.Tools).set.Lookup(a.ToolName)
-	if !ok || a.Action == nil {
-		return tool.Result{}, fault.New(fault.Unsupported, "tool_missing", "The tool %s is not available any more.", a.ToolName)
-	}
-	env := &tool.Env{ConversationID: string(l.id), WorkingDir: conv.Options.WorkingDir,
-		Secrets: func(string) map[string]string { return secrets }}
-	if !t.Spec().NoConfirm { // finish and think need no hands
-		hands, err := l.e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, false)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		env.Hands = hands
-	}
-	res, err := t.Run(ctx, env, a.Action)
-	if fault.CodeOf(err) == sandboxd.CodeGone {
-		l.e.opt.Fleet.AwaitEnd(ctx, conv.SandboxID)
-	}
-	if err == nil && !json.Valid(res.Observation) {
-		err = fault.New(fault.Internal, "bad_observation", "The tool %s gave a result that is no JSON.", a.ToolName)
-	}
-	return res, err
-}
-
-// toolDone records the answer to a call, exactly one. wakes is what l.wakes was
-// when the call began: what changed since may have been the sandbox's pause.
-func (l *live) toolDone(cause error, a *conversation.ActionEvent, res tool.Result, err error, wakes int) {
-	if err != nil && isLeaving(cause) {
-		return
-	}
-	if err != nil && errors.Is(cause, ErrInterrupted) {
-		l.interrupted()
-		return
-	}
-	if fault.CodeOf(err) == fleet.CodePaused {
-		l.held = l.wakes == wakes
-		return
-	}
-	if err != nil {
-		l.e.opt.Logger.Warn("tool failed", "conversation", l.id, "tool", a.ToolName, "error", l.masker.Mask(err.Error()))
-		l.must(func() { l.stepDone(cause) }, "", agentError(a, toolFailure(err)))
-		return
-	}
-	obs := &conversation.ObservationEvent{
-		Header:   conversation.Head(conversation.KindObservation, conversation.SourceEnvironment, time.Time{}),
-		ToolName: a.ToolName, ToolCallID: a.ToolCallID, ActionID: a.ID, Observation: res.Observation}
-	var trigger conversation.Trigger
-	if a.ToolName == agent.ToolFinish && !res.IsError && !l.unseenMessage(a) {
-		trigger = conversation.TrigFinish
-	}
-	l.must(func() { l.stepDone(cause) }, trigger, obs)
-}
-
-// unseenMessage reports whether the user said something after the model decided on the action.
-func (l *live) unseenMessage(a *conversation.ActionEvent) bool {
-	for i := len(l.history) - 1; i >= 0; i-- {
-		switch e := l.history[i].(type) {
-		case *conversation.ActionEvent:
-			if e.ID == a.ID {
-				return false
-			}
-		case *conversation.MessageEvent:
-			if e.Source == conversation.SourceUser {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func toolFailure(err error) string {
-	if c := fault.CodeOf(err); c == sandboxd.CodeGone || c == sandboxd.CodeClosed {
-		return "The sandbox stopped while this ran, so its outcome is unknown. " +
-			"The sandbox starts again with the next call: files are kept, running programs and the shell's state are lost."
-	}
-	return fault.PublicText(err)
-}
-
-func agentError(a *conversation.ActionEvent, text string) *conversation.AgentErrorEvent {
-	return &conversation.AgentErrorEvent{
-		Header:   conversation.Head(conversation.KindAgentError, conversation.SourceAgent, time.Time{}),
-		ToolName: a.ToolName, ToolCallID: a.ToolCallID, Error: text,
-		Classification: &conversation.Classification{Kind: "internal", Retryable: true, UserAction: "retry"}}
 }
 
 // answers answers every open call with an error.

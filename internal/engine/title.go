@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -12,7 +13,6 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/llm"
-	"parley/internal/spend"
 	"parley/internal/store"
 )
 
@@ -26,7 +26,7 @@ func placeholderTitle(id conversation.ID) string {
 // A model is asked for a better one in the background: once, because from then on
 // the conversation has a name.
 func (l *live) titleFrom(m Message) {
-	if l.conv.TitleByUser || l.conv.Title != placeholderTitle(l.id) {
+	if l.conv.Options.NoTitle || l.conv.TitleByUser || l.conv.Title != placeholderTitle(l.id) {
 		return
 	}
 	text := l.masker.Mask(content.JoinText(m.Parts))
@@ -84,21 +84,16 @@ const titlePrompt = "You give conversations their titles. Read the first message
 // askForTitle calls the model of titles in the background. The run does not wait
 // for it, and its failure changes nothing.
 func (l *live) askForTitle(now, text string) {
-	e, owner, id := l.e, l.conv.Owner, l.id
-	choice := titleModel(l.titler)
-	tab, clock := e.opt.Spend.Open(l.scope(store.UseTitle, nil)), &clock{}
+	e, owner, id, choice := l.e, l.conv.Owner, l.id, titleModel(l.titler)
 	e.job(func() {
 		ctx, cancel := context.WithTimeout(e.ctx, titleTime)
 		defer cancel()
-		resp, err := guarded(e, "title", func() (*llm.Response, error) {
-			return e.callTitle(ctx, id, choice, tab, clock, text)
-		})
+		resp, err := e.aside(ctx, owner, id, store.UseTitle, choice, titleRequest(text), ModelOptions{})
+		if err == nil {
+			err = e.do(ctx, owner, id, func(l *live) error { return l.titled(resp, now) })
+		}
 		if err != nil {
 			e.opt.Logger.Info("no title from the model", "conversation", id, "class", classOf(err))
-		}
-		told := e.do(e.ctx, owner, id, func(l *live) error { l.titled(tab, clock, resp, now); return nil })
-		if told != nil { // the conversation is gone, or the server leaves
-			tab.Abandon(e.ctx)
 		}
 	})
 }
@@ -122,34 +117,23 @@ func titleModel(l account.LLM) account.LLM {
 	return l
 }
 
-func (e *Engine) callTitle(ctx context.Context, id conversation.ID, choice account.LLM, tab *spend.Tab, c *clock, text string) (*llm.Response, error) {
-	model, err := e.paidModel(choice, ModelOptions{}, tab, c)
-	if err != nil || model.Info().Demo {
-		return nil, err
-	}
+func titleRequest(text string) *llm.Request {
 	if r := []rune(text); len(r) > titleInput {
 		text = string(r[:titleInput]) + "\n[...]"
 	}
-	return model.Do(ctx, &llm.Request{SessionID: string(id) + "-title", MaxOutput: titleOutput, Messages: []content.Message{
+	return &llm.Request{MaxOutput: titleOutput, Messages: []content.Message{
 		{Role: content.RoleSystem, Parts: []content.Part{content.Text(titlePrompt)}},
-		{Role: content.RoleUser, Parts: []content.Part{content.Text("<message>\n" + text + "\n</message>")}}}})
+		{Role: content.RoleUser, Parts: []content.Part{content.Text("<message>\n" + text + "\n</message>")}}}}
 }
 
-// titled takes the model's title over, and records what it cost in any case. now
-// is the title that the model was asked to better.
-func (l *live) titled(tab *spend.Tab, c *clock, resp *llm.Response, now string) {
-	l.owe(tab, store.UseTitle, c, resp)
-	if resp != nil {
-		if title := cleanTitle(l.masker.Mask(resp.Message.Text())); title != "" {
-			_ = l.rename(now, title) // logged; the shortened message stays
-		}
+// titled takes the model's title over. now is the title that the model was asked
+// to better.
+func (l *live) titled(resp *llm.Response, now string) error {
+	title := cleanTitle(l.masker.Mask(resp.Message.Text()))
+	if title == "" {
+		return nil
 	}
-	if l.stalled != nil {
-		return // goes with what waits to be stored
-	}
-	if err := l.append(); err != nil {
-		l.e.opt.Logger.Warn("cost of a title not stored", "conversation", l.id, "error", err)
-	}
+	return l.rename(now, title)
 }
 
 var titleNoise = regexp.MustCompile(`(?i)^(title|titel|titre|título)\s*[:：]\s*`)
@@ -175,8 +159,9 @@ func cleanTitle(text string) string {
 
 // titlerOf is the model that makes titles: that of the owner's profile for them,
 // or else the conversation's own.
-func titlerOf(s *account.Settings, choice account.LLM) account.LLM {
-	if p, ok := s.Profiles[s.TitleProfile]; ok && s.TitleProfile != "" {
+func titlerOf(s *account.Settings, o *conversation.Options, choice account.LLM) account.LLM {
+	name := cmp.Or(o.TitleProfile, s.TitleProfile)
+	if p, ok := s.Profiles[name]; ok && name != "" {
 		return s.WithKeys(p)
 	}
 	return choice

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
+	"parley/internal/account"
 	"parley/internal/agent"
 	"parley/internal/conversation"
 	"parley/internal/fault"
@@ -15,23 +18,51 @@ import (
 // not exist.
 const CodeUnknownTool = "unknown_tool"
 
+// maxClientTools bounds how many tools a client may bring.
+const maxClientTools = 128
+
 // toolbox are the tools of a conversation.
 type toolbox struct {
 	set *tool.Set
 	// specs are what models are told about them: the same for every call.
 	specs func() ([]llm.Tool, error)
+	// chosen are the names, but those of the tools that every agent has.
+	chosen []string
 }
 
-// ToolNames returns the names of all tools that a conversation can have.
-func (e *Engine) ToolNames() []string { return e.opt.Tools.Names() }
-
-// chosenTools are the names of a conversation's tools, but finish and think.
-func (e *Engine) chosenTools(conv *conversation.Conversation) []string {
-	names := []string{}
-	for _, t := range e.pick(conv.Options.Tools).Tools() {
+func newToolbox(set *tool.Set) *toolbox {
+	box := &toolbox{set: set, chosen: []string{},
+		specs: sync.OnceValues(func() ([]llm.Tool, error) { return agent.ToolSpecs(set) })}
+	for _, t := range set.Tools() {
 		if spec := t.Spec(); !spec.NoConfirm {
-			names = append(names, spec.Name)
+			box.chosen = append(box.chosen, spec.Name)
 		}
+	}
+	return box
+}
+
+// claims says what a call uses. The end of a run waits for everything.
+func (b *toolbox) claims(a *conversation.ActionEvent) []tool.Claim {
+	t, ok := b.set.Lookup(a.ToolName)
+	if !ok || a.ToolName == agent.ToolFinish {
+		return []tool.Claim{{Write: true}}
+	}
+	return t.Claims(a.Action)
+}
+
+// has reports whether there is a tool of that name.
+func (b *toolbox) has(name string) bool {
+	_, ok := b.set.Lookup(name)
+	return ok
+}
+
+// ToolNames returns the names of all tools that a conversation can have, and of
+// the sets of tools that it can name.
+func (e *Engine) ToolNames() []string {
+	names := e.opt.Tools.Names()
+	for _, set := range slices.Sorted(maps.Keys(e.opt.ToolSets)) {
+		names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(e.opt.ToolSets[set], n) })
+		names = append(names, set)
 	}
 	return names
 }
@@ -40,13 +71,11 @@ func (e *Engine) chosenTools(conv *conversation.Conversation) []string {
 // that this version does not have any more is left out: a conversation goes on
 // without it.
 func (e *Engine) toolbox(names []string) *toolbox {
-	set := e.pick(names)
-	key := strings.Join(set.Names(), " ")
+	key := strings.Join(names, " ")
 	if box, ok := e.toolboxes.Load(key); ok {
 		return box.(*toolbox)
 	}
-	box, _ := e.toolboxes.LoadOrStore(key, &toolbox{set: set,
-		specs: sync.OnceValues(func() ([]llm.Tool, error) { return agent.ToolSpecs(set) })})
+	box, _ := e.toolboxes.LoadOrStore(key, newToolbox(e.pick(names)))
 	return box.(*toolbox)
 }
 
@@ -57,15 +86,126 @@ func (e *Engine) pick(names []string) *tool.Set {
 	if names == nil {
 		return e.opt.Tools
 	}
-	set, _ := e.opt.Tools.Pick(names)
+	set, _ := e.opt.Tools.Pick(e.expand(names))
 	return set
+}
+
+// expand replaces the names of sets by those of their tools.
+func (e *Engine) expand(names []string) []string {
+	var all []string
+	for _, name := range names {
+		if members, ok := e.opt.ToolSets[name]; ok {
+			all = append(all, members...)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all
 }
 
 // chooseTools checks the names that a start asks for.
 func (e *Engine) chooseTools(names []string) ([]string, error) {
-	if _, unknown := e.opt.Tools.Pick(names); len(unknown) > 0 {
+	if _, unknown := e.opt.Tools.Pick(e.expand(names)); len(unknown) > 0 {
 		return nil, fault.New(fault.Invalid, CodeUnknownTool, "There is no tool named %s.", strings.Join(unknown, ", ")).
 			WithHint("The tools are %s.", strings.Join(e.ToolNames(), ", "))
 	}
 	return names, nil
+}
+
+// checkClientTools makes sure that a client's tools can be used beside all others.
+func (e *Engine) checkClientTools(tools []conversation.ClientTool) error {
+	if len(tools) > maxClientTools {
+		return fault.New(fault.Invalid, "too_many_client_tools", "A conversation takes at most %d client tools, not %d.", maxClientTools, len(tools))
+	}
+	seen := map[string]bool{}
+	for _, t := range tools {
+		if _, taken := e.opt.Tools.Lookup(t.Name); taken || seen[t.Name] {
+			return fault.New(fault.Invalid, "client_tool_clash", "The client tool %s has the name of another tool.", t.Name)
+		}
+		seen[t.Name] = true
+		if _, err := e.clientTool(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) clientTool(t conversation.ClientTool) (tool.Tool, error) {
+	if e.opt.ClientTool == nil {
+		return nil, fault.New(fault.Unsupported, "client_tools", "This server has no client tools.")
+	}
+	return e.opt.ClientTool(t)
+}
+
+// tools are the conversation's tools as its settings are now.
+func (l *live) tools() *toolbox {
+	names := slices.Clone(l.conv.Options.Tools)
+	if extra := l.extraTools(); len(extra) > 0 {
+		if len(names) == 0 {
+			names = slices.Clone(l.e.opt.DefaultTools)
+		}
+		names = append(names, extra...)
+	}
+	if len(l.conv.Options.ClientTools) == 0 {
+		return l.e.toolbox(names)
+	}
+	if key := strings.Join(names, " "); l.box == nil || l.boxKey != key {
+		l.box, l.boxKey = l.withClientTools(names), key
+	}
+	return l.box
+}
+
+// extraTools are those that a conversation has by itself: the web search for a
+// user with a key, and the look at images for a model that cannot see.
+func (l *live) extraTools() []string {
+	var names []string
+	if l.e.opt.SearchTool != "" && l.searchKey.IsSet() {
+		names = append(names, l.e.opt.SearchTool)
+	}
+	if l.e.opt.VisionTool != "" && l.seer != "" {
+		names = append(names, l.e.opt.VisionTool)
+	}
+	return names
+}
+
+// withClientTools adds the client's tools. One that cannot be used any more is
+// left out.
+func (l *live) withClientTools(names []string) *toolbox {
+	all := l.e.toolbox(names).set.Tools()
+	for _, t := range l.conv.Options.ClientTools {
+		if made, err := l.e.clientTool(t); err == nil {
+			all = append(all, made)
+		} else {
+			l.e.opt.Logger.Warn("client tool left out", "conversation", l.id, "tool", t.Name, "error", err)
+		}
+	}
+	set, err := tool.NewSet(all...)
+	if err != nil { // a later version has a tool of that name
+		l.e.opt.Logger.Warn("client tools left out", "conversation", l.id, "error", err)
+		return l.e.toolbox(names)
+	}
+	return newToolbox(set)
+}
+
+// seerOf is the profile whose model looks at images for one that cannot see; ""
+// if the model sees, or none of the owner's does.
+func (l *live) seerOf(s *account.Settings) string {
+	if l.e.opt.VisionTool == "" || len(s.Profiles) == 0 || l.e.sees(l.choice) {
+		return ""
+	}
+	return l.e.firstSeer(s)
+}
+
+func (e *Engine) firstSeer(s *account.Settings) string {
+	for _, name := range slices.Sorted(maps.Keys(s.Profiles)) {
+		if e.sees(s.WithKeys(s.Profiles[name])) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (e *Engine) sees(choice account.LLM) bool {
+	m, err := e.opt.Models(choice, ModelOptions{})
+	return err == nil && m.Info().Vision
 }

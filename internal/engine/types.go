@@ -7,6 +7,10 @@ import (
 	"parley/internal/store"
 )
 
+// AgentPlan is the AgentType of an agent that plans and changes nothing but its
+// plan.
+const AgentPlan = "plan"
+
 // HostDir asks to mount a directory of the server's machine as the working
 // directory. The caller proves that it may write there with a file it made.
 type HostDir struct {
@@ -52,6 +56,7 @@ type StartRequest struct {
 	Critic           *conversation.Critic
 	NoTitle          bool   // the conversation gets no title by itself
 	TitleProfile     string // of the owner; "" = the settings'
+	WorkingDir       string // to work in, absolute, inside the sandbox; "" = the engine chooses
 	Echo             []byte // the request as JSON, secrets masked, for the task
 }
 

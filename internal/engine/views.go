@@ -107,7 +107,7 @@ func showBudget(c *conversation.Conversation, budget *float64) {
 }
 
 func (e *Engine) view(c *conversation.Conversation, s *store.Sandbox) *View {
-	v := &View{Conversation: c, Sandbox: s, SandboxStatus: store.SandboxMissing, Tools: e.chosenTools(c)}
+	v := &View{Conversation: c, Sandbox: s, SandboxStatus: store.SandboxMissing, Tools: e.toolbox(c.Options.Tools).chosen}
 	switch {
 	case s != nil:
 		v.SandboxStatus = s.Status

@@ -66,8 +66,11 @@ func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, co
 }
 
 // baseDir is where the conversation works. Conversations that share a sandbox
-// have directories of their own.
+// have directories of their own, unless they ask for one.
 func (e *Engine) baseDir(ctx context.Context, conv *conversation.Conversation) (string, error) {
+	if conv.Options.AskedDir != "" {
+		return conv.Options.AskedDir, nil
+	}
 	s, err := e.opt.Fleet.Get(ctx, conv.Owner, conv.SandboxID)
 	if err != nil {
 		return "", err

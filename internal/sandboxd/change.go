@@ -33,7 +33,10 @@ func (d *daemon) changeFiles(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := runBatch(req); err != nil {
+	d.changing.Lock()
+	err = runBatch(req)
+	d.changing.Unlock()
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -93,7 +96,7 @@ func runBatch(req changeRequest) error {
 		taken[e.target] = true
 		b.edits = append(b.edits, e)
 	}
-	for _, step := range []func(*edit) error{b.stage, (*edit).commit} {
+	for _, step := range []func(*edit) error{b.stage, b.commit} {
 		for _, e := range b.edits {
 			if err := step(e); err != nil {
 				b.rollBack()
@@ -194,7 +197,24 @@ func (b *batch) makeDirs(dir string) error {
 	return nil
 }
 
-// commit changes the file and keeps what it was.
+// commit changes the file and keeps what it was, for as long as another change may
+// fail: a single one leaves nothing beside the file, even when the daemon is killed.
+func (b *batch) commit(e *edit) error {
+	if len(b.edits) == 1 {
+		return e.commitAlone()
+	}
+	return e.commit()
+}
+
+func (e *edit) commitAlone() error {
+	if e.Remove {
+		return unix.Unlink(e.target)
+	}
+	temp := e.temp
+	e.temp = nil
+	return temp.commit(e.Before == nil)
+}
+
 func (e *edit) commit() error {
 	backup := directory(e.target) + ".parley-" + rand.Text()[:16] + ".old"
 	temp := e.temp

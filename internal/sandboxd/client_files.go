@@ -15,8 +15,9 @@ import (
 	"parley/internal/tool"
 )
 
-// Stat describes what path means: symbolic links are followed, and Link is the
-// target if path itself is one. NotFound for a link that leads nowhere.
+// Stat describes what path means: symbolic links are followed, Link is the target
+// if path itself is one, and Real the path with no link in it. NotFound for a link
+// that leads nowhere.
 func (c *Client) Stat(ctx context.Context, path string) (tool.FileInfo, error) {
 	var info wireInfo
 	query := url.Values{"path": {path}}
@@ -34,10 +35,15 @@ func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte
 
 // WriteFile replaces a file of at most MaxFileBytes atomically, or makes it. An
 // existing file keeps mode and owner, or the call fails with CodeKeepOwner; a
-// symbolic link is written through, except with New. Hard links are broken.
+// symbolic link is written through, except with New. Hard links are broken. With
+// Append, the other options play no part: data is added in place to a file that
+// exists.
 func (c *Client) WriteFile(ctx context.Context, path string, data []byte, opt tool.WriteOptions) error {
 	if len(data) > MaxFileBytes {
 		return bodyTooLarge(MaxFileBytes)
+	}
+	if opt.Append {
+		return c.appendTo(ctx, path, data)
 	}
 	query := url.Values{
 		"path": {path}, "parents": {strconv.FormatBool(opt.Parents)}, "new": {strconv.FormatBool(opt.New)},

@@ -61,7 +61,8 @@ func (c *Client) WriteTerminal(ctx context.Context, id string, data []byte) erro
 // are Max bytes; the program has ended; or Wait (10 min at most) is over. The
 // match may begin before Offset if it ends after it, so that who reads on from
 // where the last piece ended does not miss one that lies across. CodeOffsetAhead:
-// the terminal was started anew since.
+// the terminal was started anew since. With Hold the program waits for the reader,
+// up to 2 s after a read, before it has printed half a buffer more than was read.
 func (c *Client) ReadTerminal(ctx context.Context, id string, req tool.TerminalRead) (tool.TerminalOutput, error) {
 	path, err := terminalPath(id, "/output")
 	if err != nil {
@@ -70,6 +71,9 @@ func (c *Client) ReadTerminal(ctx context.Context, id string, req tool.TerminalR
 	query := url.Values{"offset": {decimal(req.Offset)}, "wait": {decimal(int64(max(req.Wait, 0)))}, "max": {decimal(int64(req.Max))}}
 	if req.Until != "" {
 		query.Set("until", req.Until)
+	}
+	if req.Hold {
+		query.Set("hold", "true")
 	}
 	data, header, err := c.raw(ctx, call{method: http.MethodGet, path: path, query: query})
 	if err != nil {

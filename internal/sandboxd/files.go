@@ -20,6 +20,7 @@ type wireInfo struct {
 	tool.FileInfo
 	RawPath []byte `json:"raw_path,omitempty"`
 	RawLink []byte `json:"raw_link,omitempty"`
+	RawReal []byte `json:"raw_real,omitempty"`
 }
 
 func toWireInfo(info tool.FileInfo) wireInfo {
@@ -30,6 +31,9 @@ func toWireInfo(info tool.FileInfo) wireInfo {
 	if !utf8.ValidString(info.Link) {
 		w.RawLink = []byte(info.Link)
 	}
+	if !utf8.ValidString(info.Real) {
+		w.RawReal = []byte(info.Real)
+	}
 	return w
 }
 
@@ -39,6 +43,9 @@ func (w wireInfo) info() tool.FileInfo {
 	}
 	if w.RawLink != nil {
 		w.Link = string(w.RawLink)
+	}
+	if w.RawReal != nil {
+		w.Real = string(w.RawReal)
 	}
 	return w.FileInfo
 }
@@ -60,13 +67,14 @@ func (d *daemon) statFile(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, toWireInfo(info))
 }
 
-// statPath describes what path means, with the link if it is one.
+// statPath describes what path means, with the link if it is one, and where it is.
 func statPath(path string) (tool.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return tool.FileInfo{}, err
 	}
 	found := fileInfo(path, info)
+	found.Real, _ = filepath.EvalSymlinks(path) // some links of /proc name no path
 	found.Link, err = readLink(path)
 	return found, err
 }

@@ -77,6 +77,17 @@ func TestStat(t *testing.T) {
 	if err != nil || info.Size != 5 || info.Link != "file" || !info.Mode.IsRegular() {
 		t.Fatalf("%+v %v", info, err)
 	}
+	link(t, ".", filepath.Join(s.dir, "here"))
+	write(t, filepath.Join(s.dir, "\xff"), "")
+	real, err := filepath.EvalSymlinks(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"file": "/file", "here/here/link": "/file", "here": "", "here/\xff": "/\xff"} {
+		if info, err := c.Stat(t.Context(), s.dir+"/"+name); err != nil || info.Real != real+want {
+			t.Errorf("%q is %q, %v", name, info.Real, err)
+		}
+	}
 	info, err = c.Stat(t.Context(), s.dir+"/")
 	if err != nil || !info.IsDir || info.Path != s.dir || !info.Mode.IsDir() {
 		t.Fatalf("%+v %v", info, err)

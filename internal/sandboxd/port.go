@@ -28,6 +28,13 @@ func (d *daemon) dialPort(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != portProtocol {
 		return invalid("A port's connection needs the header Upgrade: %s.", portProtocol)
 	}
+	select {
+	case d.ports <- struct{}{}:
+		defer func() { <-d.ports }()
+	default:
+		return fault.New(fault.TooLarge, CodePortLimit, "%d connections to ports of the sandbox are open, which is the limit.", cap(d.ports)).
+			WithHint("Close those that are not needed.")
+	}
 	program, err := dialLoopback(r.Context(), port)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,5 +149,85 @@ func TestPortEndsWithClientAndDaemon(t *testing.T) {
 			t.Errorf("%s: read %d %v", who, n, err)
 		}
 		_ = program.Close()
+	}
+}
+
+// Many connections work at once; one more than the limit is refused, takes no
+// place, and other calls go on meanwhile.
+func TestPortsManyAtOnce(t *testing.T) {
+	const limit = 40
+	_, c := serve(t, sandboxd.Options{MaxConnections: 2 * limit, MaxPorts: limit})
+	lis, port := listenTCP(t, "127.0.0.1:0")
+	var programs sync.WaitGroup
+	programs.Go(func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			programs.Go(func() {
+				_, _ = io.Copy(conn, conn)
+				_ = conn.Close()
+			})
+		}
+	})
+	conns := make([]net.Conn, limit)
+	for i := range conns {
+		conns[i] = dial(t, c, port)
+	}
+	_, err := c.DialPort(t.Context(), port)
+	wantFault(t, err, fault.TooLarge, sandboxd.CodePortLimit)
+	if res := run(t, c, "echo", "still here"); string(res.Stdout) != "still here\n" {
+		t.Errorf("a program says %q", res.Stdout)
+	}
+	var clients sync.WaitGroup
+	for i, conn := range conns {
+		clients.Go(func() {
+			want := bytes.Repeat([]byte{byte(i)}, 200_000)
+			go func() {
+				_, _ = conn.Write(want)
+				_ = conn.(interface{ CloseWrite() error }).CloseWrite()
+			}()
+			if got, err := io.ReadAll(conn); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("connection %d: %d bytes, %v", i, len(got), err)
+			}
+			_ = conn.Close()
+		})
+	}
+	clients.Wait()
+	eventually(t, "a place is free again", func() bool {
+		conn, err := c.DialPort(t.Context(), port)
+		if err != nil {
+			return false
+		}
+		return conn.Close() == nil
+	})
+	_ = lis.Close()
+	programs.Wait()
+}
+
+// What the client does not read stays with the program: nothing piles up between.
+func TestPortHoldsBack(t *testing.T) {
+	_, c := serve(t, sandboxd.Options{})
+	lis, port := listenTCP(t, "127.0.0.1:0")
+	conn := dial(t, c, port)
+	program, err := lis.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = program.Close() }()
+	_ = program.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	sent, chunk := 0, make([]byte, 1<<20)
+	for err == nil && sent < 64<<20 {
+		var n int
+		n, err = program.Write(chunk)
+		sent += n
+	}
+	if !os.IsTimeout(err) {
+		t.Fatalf("%d bytes went through to a client that does not read: %v", sent, err)
+	}
+	_ = program.Close()
+	if n, err := io.Copy(io.Discard, conn); err != nil || n != int64(sent) {
+		t.Errorf("%d of %d bytes arrived: %v", n, sent, err)
 	}
 }

@@ -45,6 +45,7 @@ const (
 	CodeTerminalLimit    = "too_many_terminals"  // TooLarge
 	CodeOffsetAhead      = "offset_ahead"        // Conflict: no such output yet; a newer terminal has this id
 	CodePortClosed       = "port_closed"         // Unavailable: nothing listens there
+	CodePortLimit        = "too_many_ports"      // TooLarge: connections to ports
 	CodeUnsafeArchive    = "unsafe_archive_path" // Invalid: an entry would leave the directory
 	CodeOutside          = "outside_root"        // Forbidden: a path of ChangeFiles leaves the root, maybe through links
 	CodeChanged          = "file_changed"        // Conflict: a file does not hold what ChangeFiles was told

@@ -38,6 +38,9 @@ type Options struct {
 	MaxTerminals int
 	// MaxConnections bounds connections; more wait to be accepted; 0 = 512.
 	MaxConnections int
+	// MaxPorts bounds connections to ports; more are refused, so that they leave room
+	// for everything else; 0 = half of MaxConnections.
+	MaxPorts int
 	// TerminalBuffer is the output kept per terminal in bytes, rounded up to a power
 	// of two; 0 = 4 MiB. Memory is taken as output comes.
 	TerminalBuffer int
@@ -68,6 +71,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxConnections <= 0 {
 		o.MaxConnections = defaultMaxConnections
+	}
+	if o.MaxPorts <= 0 {
+		o.MaxPorts = max(1, o.MaxConnections/2)
 	}
 	if o.TerminalBuffer <= 0 {
 		o.TerminalBuffer = defaultTerminalBuffer
@@ -109,6 +115,10 @@ type daemon struct {
 	children  *children
 	launch    launcher
 	terminals *terminals
+	ports     chan struct{} // has an element per connection to a port
+	// changing is held while files are changed together: a change that fits what a
+	// file held is not made after another one.
+	changing sync.Mutex
 	// live is read-locked by every handler; serve takes it for good at the end.
 	live sync.RWMutex
 }
@@ -123,6 +133,7 @@ func newDaemon(ctx context.Context, opt Options) *daemon {
 		children:  kids,
 		launch:    launch,
 		terminals: newTerminals(kids, launch, opt),
+		ports:     make(chan struct{}, opt.MaxPorts),
 	}
 }
 
@@ -164,6 +175,7 @@ func (d *daemon) routes() http.Handler {
 		"GET /files/list":             d.listDir,
 		"GET /files/content":          d.readFile,
 		"PUT /files/content":          d.writeFile,
+		"POST /files/content":         d.appendFile,
 		"DELETE /files":               d.removeFile,
 		"POST /files/change":          d.changeFiles,
 		"POST /search":                d.search,

@@ -41,9 +41,11 @@ type terminal struct {
 	typing   chan struct{} // held while bytes are written
 	read     chan struct{} // closed when there is nothing left to read
 	ended    chan struct{} // closed when exited is set
+	released chan struct{} // closed when nobody wants the output any more
 
 	mu     sync.Mutex
 	output ring
+	hold   hold
 	wake   chan struct{} // closed and forgotten when something changes; nil if nobody waits
 	exited bool
 	code   int
@@ -68,6 +70,7 @@ func startTerminal(kids *children, launch launcher, opt Options, req tool.Termin
 	t := &terminal{
 		id: req.ID, cmd: cmd, master: master, patience: opt.InputWait, output: newRing(opt.TerminalBuffer),
 		typing: make(chan struct{}, 1), read: make(chan struct{}), ended: make(chan struct{}),
+		released: make(chan struct{}),
 	}
 	go t.pump()
 	go t.await(kids, slave)
@@ -96,11 +99,13 @@ func orDefault(n, fallback uint16) uint16 {
 	return n
 }
 
-// pump moves output into the ring as it comes: the program never waits for us.
+// pump moves output into the ring as it comes: the program waits for nobody but a
+// reader who asked for that.
 func (t *terminal) pump() {
 	defer close(t.read)
 	buf := make([]byte, 4<<10)
 	for {
+		t.waitForReader()
 		n, err := t.master.Read(buf)
 		if n > 0 {
 			t.append(buf[:n])
@@ -148,7 +153,9 @@ func (t *terminal) settle() {
 		case <-time.After(settleTime):
 		}
 		end := t.end()
-		if end == last {
+		if eased, _ := t.held(); eased != nil {
+			deadline = time.Now().Add(settleMax)
+		} else if end == last {
 			return
 		}
 		last = end
@@ -197,6 +204,7 @@ func (s *search) met(r *ring) bool {
 
 // output waits for what req asks for and returns it.
 func (t *terminal) follow(ctx context.Context, req tool.TerminalRead) (tool.TerminalOutput, error) {
+	defer t.holdFor(req)()
 	s := &search{pattern: []byte(req.Until), offset: req.Offset, next: req.Offset, max: int64(req.Max)}
 	timer := time.NewTimer(req.Wait)
 	defer timer.Stop()
@@ -336,6 +344,7 @@ func (t *terminal) resize(rows, cols uint16) error {
 // death no longer than the kernel can be expected to take.
 func (t *terminal) close() {
 	killSession(t.cmd.Process.Pid, t.hasExited())
+	t.setHold(0, 0) // whoever reads has nothing more to come
 	select {
 	case <-t.ended:
 	case <-time.After(killPatience):
@@ -346,6 +355,7 @@ func (t *terminal) close() {
 // release frees the terminal of a program that has ended; what that left running
 // goes on without it.
 func (t *terminal) release() {
+	close(t.released)
 	_ = t.master.Close()
 	<-t.read
 }

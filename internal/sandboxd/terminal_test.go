@@ -438,3 +438,57 @@ func TestTerminalsOpenedAtOnceAreOne(t *testing.T) {
 		t.Fatalf("%d created, pids %v", created, pids)
 	}
 }
+
+// TestHold: the program waits for a reader who asks for it, and only as long as he
+// reads.
+func TestHold(t *testing.T) {
+	const size = 2_000_000
+	_, c := serve(t, sandboxd.Options{TerminalBuffer: 64 << 10})
+	open(t, c, "t", "sh", "-c", fmt.Sprintf("stty raw; head -c %d /dev/zero; printf end", size))
+	read := func(offset int64) tool.TerminalOutput {
+		t.Helper()
+		out, err := c.ReadTerminal(t.Context(), "t", tool.TerminalRead{Offset: offset, Wait: patience, Max: 8 << 10, Hold: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Offset != offset {
+			t.Fatalf("%d bytes were lost at %d", out.Offset-offset, offset)
+		}
+		return out
+	}
+	var last tool.TerminalOutput
+	at := int64(0)
+	for !last.Exited || at < last.End {
+		last = read(at)
+		at += int64(len(last.Data))
+	}
+	if at != size+3 || !strings.HasSuffix(string(last.Data), "end") {
+		t.Errorf("%d bytes, the last are %q", at, last.Data)
+	}
+
+	open(t, c, "u", "sh", "-c", fmt.Sprintf("stty raw; head -c %d /dev/zero; printf end", size))
+	if _, err := c.ReadTerminal(t.Context(), "u", tool.TerminalRead{Wait: patience, Max: 1, Hold: true}); err != nil {
+		t.Fatal(err)
+	}
+	if out := readUntil(t, c, "u", size, "end"); out.End != size+3 { // the reader went away
+		t.Errorf("the output ends at %d", out.End)
+	}
+}
+
+// TestCloseWhileHeld: a program that waits for a reader is closed at once.
+func TestCloseWhileHeld(t *testing.T) {
+	_, c := serve(t, sandboxd.Options{TerminalBuffer: 64 << 10})
+	open(t, c, "t", "cat", "/dev/zero")
+	for range 3 {
+		if _, err := c.ReadTerminal(t.Context(), "t", tool.TerminalRead{Wait: patience, Max: 33 << 10, Hold: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if err := c.CloseTerminal(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("closing took %v", took)
+	}
+}

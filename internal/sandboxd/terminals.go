@@ -199,6 +199,7 @@ func decodeRead(raw string) (tool.TerminalRead, error) {
 		Wait:   clampWait(time.Duration(q.number("wait", 0, 1<<62))),
 		Max:    int(min(q.number("max", 1, 1<<30), maxTerminalRead)),
 		Until:  q.values.Get("until"),
+		Hold:   q.flag("hold"),
 	}
 	if req.Max == 0 {
 		req.Max = defaultTerminalRead

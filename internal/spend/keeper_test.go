@@ -210,17 +210,51 @@ func TestOverIsOver(t *testing.T) {
 	}
 }
 
-// moody is a ledger whose disk refuses settlements at times.
+// moody is a ledger whose disk refuses settlements at times, or reservations.
 type moody struct {
 	store.Ledger
-	refuse atomic.Bool
+	refuse  atomic.Bool  // settlements
+	full    atomic.Bool  // no reservations
+	settles atomic.Int64 // how often it was asked to settle
+}
+
+func (l *moody) Reserve(ctx context.Context, r store.Reservation) error {
+	if l.full.Load() {
+		return fault.New(fault.Unavailable, store.CodeStoreFull, "The disk is full.")
+	}
+	return l.Ledger.Reserve(ctx, r)
 }
 
 func (l *moody) Settle(ctx context.Context, s ...store.Settlement) error {
+	l.settles.Add(1)
 	if l.refuse.Load() {
 		return fault.New(fault.Unavailable, store.CodeStoreFull, "The disk is full.")
 	}
 	return l.Ledger.Settle(ctx, s...)
+}
+
+// TestRefusedReservation: nothing is held, so there is nothing to settle, however
+// often calls are tried.
+func TestRefusedReservation(t *testing.T) {
+	w := newWorld(t)
+	l := &moody{Ledger: w.store.Ledger()}
+	w.keeper = spend.New(spend.Options{Ledger: l, Holder: "here"})
+	l.full.Store(true)
+	tab := w.keeper.Open(scope(1))
+	for range 20 {
+		if _, err := tab.Guard(newModel(mustNotCall(t))).Do(w.Context(), ask("x")); fault.CodeOf(err) != store.CodeStoreFull {
+			t.Fatal(err)
+		}
+	}
+	tab.Abandon(w.Context())
+	l.full.Store(false)
+	if _, err := tab.Guard(newModel(fails(&llm.Error{NotSent: true}))).Do(w.Context(), ask("x")); err == nil {
+		t.Fatal("no error")
+	}
+	if n := l.settles.Load(); n != 1 {
+		t.Errorf("the ledger was asked to settle %d times, for one call", n)
+	}
+	w.wantSums("root", 0, 0, 0)
 }
 
 // TestRefusedSettlement: what cannot be settled stays held, and is settled later.

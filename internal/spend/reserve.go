@@ -45,8 +45,6 @@ func (t *Tab) reserve(ctx context.Context, info llm.Info, req *llm.Request) (*ca
 		freed := t.keeper.signal()
 		full, err := c.try(ctx)
 		if err != nil {
-			// It may be held all the same, if the answer was lost.
-			t.keeper.settleLater(ctx, []store.Settlement{{Reservation: c.held.ID}})
 			return nil, err
 		}
 		if full == nil {

@@ -15,6 +15,9 @@ const (
 	UseCondenser = "condenser"
 	UseAnalyzer  = "analyzer"
 	UseProbe     = "probe" // a test of a profile
+	UseVision    = "vision"
+	UseAsk       = "ask"   // a question of the user beside the run
+	UseJudge     = "judge" // of a goal, or a critic
 )
 
 // Ceilings are what the calls of a conversation may cost together. nil is none.
@@ -119,7 +122,8 @@ type Ledger interface {
 	// it does not fit under one of the ceilings: the one with the least room apart
 	// from what is held. A ceiling that is reached exactly is not passed, and what
 	// is free always fits. NotFound for a conversation that is not there: it may
-	// not spend any more. Conflict (CodeExists) for an id that is reserved.
+	// not spend any more. Conflict (CodeExists) for an id that is reserved. On any
+	// error nothing is held, also where ctx ends in the middle.
 	Reserve(ctx context.Context, r Reservation) error
 	// Settle replaces reservations by their outcome. Events.Append does the same in
 	// the transaction of the events (Append.Settle).

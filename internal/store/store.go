@@ -68,6 +68,13 @@ type ConversationQuery struct {
 type Conversations interface {
 	// Create stores a new record. Conflict (CodeExists) if the id is taken, by any owner.
 	Create(ctx context.Context, c *conversation.Conversation) error
+	// Fork stores a new record together with its log, all or nothing. The record is
+	// taken as given; Seq of the events and c.Summary.Head are set (0, 1, ... and
+	// the number of events), and LastEventAt, if it is zero and there are events, is
+	// CreatedAt. The events keep their ids, which must differ from each other.
+	// Conflict (CodeExists) if the conversation's id is taken, by any owner. What is
+	// derived from a log (projections, ledger) starts empty.
+	Fork(ctx context.Context, c *conversation.Conversation, events []conversation.Event) error
 	// Get returns the record; owner "" means any.
 	Get(ctx context.Context, owner string, id conversation.ID) (*conversation.Conversation, error)
 	// Batch returns the records in the order of ids, nil where there is none.
@@ -78,7 +85,7 @@ type Conversations interface {
 	Search(ctx context.Context, q ConversationQuery) (Page[*conversation.Conversation], error)
 	Count(ctx context.Context, q ConversationQuery) (int, error)
 	// Update changes a record in one transaction. It must not change the Summary,
-	// lease or ids; UpdatedAt is set to the given time.
+	// lease, ids or where it was forked; UpdatedAt is set to the given time.
 	Update(ctx context.Context, id conversation.ID, now time.Time,
 		change func(*conversation.Conversation) error) (*conversation.Conversation, error)
 	// Delete removes the record, its log, projections and start tasks. NotFound if there is none.

@@ -15,10 +15,11 @@ import (
 // MaxArguments is how many bytes of arguments a call may have.
 const MaxArguments = 4 << 20
 
-// decodeArguments reads the arguments of a call as models write them: text that
+// DecodeArguments reads the arguments of a call as models write them: text that
 // is not JSON gets a second chance after its raw control characters are escaped,
 // an object may come as a string, and anything but an object is an empty one.
-func decodeArguments(args []byte) (map[string]any, error) {
+// Numbers are json.Number. More than MaxArguments bytes are an error.
+func DecodeArguments(args []byte) (map[string]any, error) {
 	if len(args) > MaxArguments {
 		return nil, fmt.Errorf("they have %d bytes, more than the %d allowed", len(args), MaxArguments)
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -35,6 +36,9 @@ func (s *Spec) Definition() json.RawMessage {
 	})
 	if err != nil {
 		panic(fmt.Sprintf("tool: texts and booleans always encode: %v", err))
+	}
+	if more := bytes.TrimSpace(s.More); len(more) > 2 {
+		raw = append(append(raw[:len(raw)-1], ','), more[1:]...)
 	}
 	return raw
 }

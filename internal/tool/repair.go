@@ -76,7 +76,7 @@ func (s *Set) with(name string, args json.RawMessage, ok bool) (Tool, json.RawMe
 
 // edit changes a copy of the arguments. False: they cannot be read.
 func edit(args json.RawMessage, change func(map[string]any)) (json.RawMessage, bool) {
-	members, err := decodeArguments(args)
+	members, err := DecodeArguments(args)
 	if err != nil {
 		return args, false
 	}
@@ -100,7 +100,7 @@ func inferCommand(name string, args json.RawMessage) json.RawMessage {
 	if name != NameFileEditor && name != namePlanEditor {
 		return args
 	}
-	members, err := decodeArguments(args)
+	members, err := DecodeArguments(args)
 	if err != nil || members["command"] != nil {
 		return args
 	}
@@ -132,7 +132,7 @@ func commandByMembers(members map[string]any) string {
 // programCall turns a call of a program as if it were a tool into a terminal
 // command. False: the arguments do not say what to run.
 func programCall(program string, args json.RawMessage) (json.RawMessage, bool) {
-	members, err := decodeArguments(args)
+	members, err := DecodeArguments(args)
 	if err != nil {
 		return args, false
 	}

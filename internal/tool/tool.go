@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"regexp"
 	"time"
 
@@ -32,6 +33,10 @@ type Spec struct {
 	Idempotent      bool
 	OpenWorld       bool
 	NoConfirm       bool // never needs confirmation (finish, think)
+	NoHands         bool // needs no sandbox
+	// More is a JSON object with the members that the definition of such a tool has
+	// beyond those of every tool; nil = none.
+	More json.RawMessage
 }
 
 // Result is what a run gave.
@@ -67,6 +72,10 @@ type Env struct {
 	Hands          Hands
 	// Secrets returns name to value of the secrets a command mentions.
 	Secrets func(command string) map[string]string
+	// Mask hides secrets in a text. A tool that cuts a long text masks it first, so
+	// that no part of a secret is left at the cut; all else is masked by the engine.
+	// nil = nothing to hide.
+	Mask func(text string) string
 	// Models are the models that the conversation can use; nil where there are none.
 	Models Models
 	// SearchKey opens the web search; unset where the user has none.
@@ -114,6 +123,7 @@ func (e *Env) Label() string {
 type Hands interface {
 	Terminals
 	Files
+	Ports
 	// Exec runs a program to its end, without a terminal.
 	Exec(ctx context.Context, req ExecRequest) (ExecResult, error)
 }
@@ -179,6 +189,9 @@ type TerminalRead struct {
 	Wait   time.Duration `json:"wait"`
 	Until  string        `json:"until,omitempty"`
 	Max    int           `json:"max,omitempty"` // bytes; 0 = 1 MiB
+	// Hold makes the program wait for this reader instead of overwriting what it has
+	// not read. It ends soon after the last such read.
+	Hold bool `json:"hold,omitempty"`
 }
 
 // TerminalOutput is a piece of output.
@@ -188,6 +201,15 @@ type TerminalOutput struct {
 	End    int64  `json:"end"`    // offset after the last byte there is
 	Exited bool   `json:"exited,omitempty"`
 	Code   int    `json:"code,omitempty"` // exit code when Exited
+}
+
+// Ports are the TCP ports of the sandbox's own loopback interface.
+type Ports interface {
+	// DialPort connects to what listens on a port (1 to 65535) on 127.0.0.1 or ::1
+	// inside the sandbox. ctx is for connecting only. The connection has CloseWrite,
+	// keeps its own deadlines, and breaks when the sandbox goes. Unavailable if
+	// nothing listens there, TooLarge if too many connections are open.
+	DialPort(ctx context.Context, port int) (net.Conn, error)
 }
 
 // Files are the sandbox's files. Paths are absolute. Errors are faults: NotFound,
@@ -215,6 +237,9 @@ type WriteOptions struct {
 	Parents bool        `json:"parents,omitempty"` // make missing directories
 	New     bool        `json:"new,omitempty"`     // Conflict if the path exists
 	Mode    fs.FileMode `json:"mode,omitempty"`    // for new files; 0 = 0644
+	// Append adds to the end of a file that exists, in place and not atomically,
+	// instead of replacing it.
+	Append bool `json:"append,omitempty"`
 }
 
 // FileInfo describes a file.
@@ -225,6 +250,7 @@ type FileInfo struct {
 	ModTime time.Time   `json:"mod_time"`
 	IsDir   bool        `json:"is_dir"`
 	Link    string      `json:"link,omitempty"` // target of a symbolic link
+	Real    string      `json:"real,omitempty"` // Stat only: the path with no symbolic link in it; "" if it has none
 }
 
 // ErrDetach is the cancel cause that means "we are leaving, the work goes on": a

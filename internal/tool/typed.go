@@ -16,11 +16,11 @@ const CodeArguments = "invalid_arguments"
 
 // Typed is a tool made from a Go function with a typed input.
 type Typed[In any] struct {
-	spec     Spec
-	root     *node
-	run      func(context.Context, *Env, In) (Result, error)
-	check    func(*In) error
-	claims   func(In) []Claim
+	spec   Spec
+	root   *node
+	run    func(context.Context, *Env, In) (Result, error)
+	check  func(*In) error
+	claims func(In) []Claim
 }
 
 var _ Tool = (*Typed[struct{}])(nil)
@@ -98,7 +98,7 @@ func (t *Typed[In]) Spec() *Spec { return &t.spec }
 // schema, absent ones with their default or left out, and "kind". Parsing an
 // action again gives the same action.
 func (t *Typed[In]) Parse(args json.RawMessage) (json.RawMessage, error) {
-	members, err := decodeArguments(args)
+	members, err := DecodeArguments(args)
 	if err != nil {
 		return nil, t.invalid("The arguments of %s cannot be read: %v.", err)
 	}

@@ -75,6 +75,13 @@ func TestDefinition(t *testing.T) {
 	if diff := cmp.Diff(want, string(newTool().Spec().Definition())); diff != "" {
 		t.Error(diff)
 	}
+
+	for more, end := range map[string]string{"": `"title":"x"}`, " {} ": `"title":"x"}`, ` {"a": 1}`: `"title":"x","a": 1}`} {
+		spec := tool.Spec{Title: "x", More: json.RawMessage(more)}
+		if raw := spec.Definition(); !json.Valid(raw) || !strings.HasSuffix(string(raw), end) {
+			t.Errorf("with %q: %s", more, raw)
+		}
+	}
 }
 
 func TestParse(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
+	"parley/internal/api/profiles"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -30,6 +31,17 @@ var document []byte
 
 // Engine is what the protocol needs of the application service.
 type Engine interface {
+	Create(ctx context.Context, req engine.StartRequest) (*engine.View, error)
+	Fork(ctx context.Context, owner string, id conversation.ID, req engine.ForkRequest) (*engine.View, error)
+	Navigate(ctx context.Context, owner string, id conversation.ID, event string) error
+	SetPolicy(ctx context.Context, owner string, id conversation.ID, p conversation.ConfirmationPolicy) error
+	AddSecrets(ctx context.Context, owner string, id conversation.ID, add map[string]account.CustomSecret) error
+	SetAnalyzer(ctx context.Context, owner string, id conversation.ID, a *conversation.Analyzer) error
+	Ask(ctx context.Context, owner string, id conversation.ID, question string) (string, error)
+	Condense(ctx context.Context, owner string, id conversation.ID) error
+	Goal(ctx context.Context, owner string, id conversation.ID, objective string, maxIterations int) error
+	StopGoal(ctx context.Context, owner string, id conversation.ID) error
+	ResumeGoal(ctx context.Context, owner string, id conversation.ID) error
 	Send(ctx context.Context, owner string, id conversation.ID, m engine.Message) error
 	Run(ctx context.Context, owner string, id conversation.ID) error
 	Pause(ctx context.Context, owner string, id conversation.ID) error
@@ -59,7 +71,7 @@ type Sandboxes interface {
 type Config struct {
 	Engine    Engine
 	Sandboxes Sandboxes
-	Settings  Settings
+	Settings  profiles.Store
 	Auth      *httpkit.Authenticator
 	Streams   *httpkit.Streams
 	Log       *slog.Logger
@@ -101,6 +113,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 func (s *Server) handlers() httpkit.Handlers {
+	e := s.cfg.Engine
 	return httpkit.Handlers{
 		"agent_alive":             s.alive,
 		"agent_health":            s.alive,
@@ -113,9 +126,20 @@ func (s *Server) handlers() httpkit.Handlers {
 		"get_conversation":        s.getConversation,
 		"update_conversation":     s.updateConversation,
 		"delete_conversation":     s.deleteConversation,
-		"run_conversation":        s.run,
-		"pause_conversation":      s.pause,
-		"interrupt_conversation":  s.interrupt,
+		"start_conversation":      s.startConversation,
+		"run_conversation":        command(s.find, e.Run),
+		"pause_conversation":      command(s.findOr400, e.Pause),
+		"interrupt_conversation":  command(s.findOr400, e.Interrupt),
+		"condense_conversation":   command(s.find, e.Condense),
+		"stop_goal":               command(s.find, e.StopGoal),
+		"resume_goal":             command(s.find, e.ResumeGoal),
+		"start_goal":              s.startGoal,
+		"set_confirmation_policy": s.setPolicy,
+		"add_secrets":             s.addSecrets,
+		"set_security_analyzer":   s.setAnalyzer,
+		"ask_agent":               s.ask,
+		"fork_conversation":       s.fork,
+		"navigate_conversation":   s.navigate,
 		"get_final_response":      s.finalResponse,
 		"send_message":            s.sendMessage,
 		"search_events":           s.searchEvents,

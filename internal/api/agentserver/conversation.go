@@ -208,39 +208,6 @@ func (s *Server) deleteConversation(w http.ResponseWriter, r *httpkit.Request) e
 	return writeSuccess(w, true)
 }
 
-func (s *Server) run(w http.ResponseWriter, r *httpkit.Request) error {
-	sc, v, err := s.find(r)
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Engine.Run(r.Context(), sc.owner, v.ID); err != nil {
-		return err
-	}
-	return writeSuccess(w, true)
-}
-
-func (s *Server) pause(w http.ResponseWriter, r *httpkit.Request) error {
-	sc, v, err := s.findOr400(r)
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Engine.Pause(r.Context(), sc.owner, v.ID); err != nil {
-		return err
-	}
-	return writeSuccess(w, true)
-}
-
-func (s *Server) interrupt(w http.ResponseWriter, r *httpkit.Request) error {
-	sc, v, err := s.findOr400(r)
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Engine.Interrupt(r.Context(), sc.owner, v.ID); err != nil {
-		return err
-	}
-	return writeSuccess(w, true)
-}
-
 func (s *Server) confirm(w http.ResponseWriter, r *httpkit.Request) error {
 	var c struct {
 		Accept bool   `json:"accept"`

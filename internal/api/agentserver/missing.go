@@ -11,19 +11,8 @@ import (
 // missing are the routes of the protocol that this build does not serve (agent
 // protocol §1). They say so instead of looking like a wrong address.
 var missing = []struct{ path, methods string }{
-	{"/api/conversations", "POST"},
-	{"/api/conversations/{id}/secrets", "POST"},
-	{"/api/conversations/{id}/confirmation_policy", "POST"},
-	{"/api/conversations/{id}/security_analyzer", "POST"},
-	{"/api/conversations/{id}/ask_agent", "POST"},
-	{"/api/conversations/{id}/condense", "POST"},
-	{"/api/conversations/{id}/fork", "POST"},
-	{"/api/conversations/{id}/navigate", "POST"},
 	{"/api/conversations/{id}/switch_acp_model", "POST"},
 	{"/api/conversations/{id}/load_plugin", "POST"},
-	{"/api/conversations/{id}/goal", "POST"},
-	{"/api/conversations/{id}/goal/stop", "POST"},
-	{"/api/conversations/{id}/goal/resume", "POST"},
 	{"/api/conversations/{id}/workspace", "GET"},
 	{"/api/conversations/{id}/workspace/{path...}", "GET"},
 	{"/api/conversations/{id}/credential-bindings/{name}", "PUT"},

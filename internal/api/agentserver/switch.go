@@ -36,7 +36,7 @@ func (s *Server) switchLLM(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := r.Body(&q); err != nil {
 		return err
 	}
-	in, err := lenientLLM(q.LLM)
+	in, err := lenientLLM(q.LLM, "body", "llm")
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func (s *Server) validateProfile(w http.ResponseWriter, r *httpkit.Request) erro
 	if err := r.Body(&q); err != nil {
 		return err
 	}
-	u, err := s.userSettings(r)
+	u, err := s.book().Settings(r)
 	if err != nil {
 		return err
 	}
 	l, err := u.Profile(r.PathValue("name"))
 	if len(q.LLM) > 0 && string(q.LLM) != "null" {
-		in, bad := lenientLLM(q.LLM)
+		in, bad := lenientLLM(q.LLM, "body", "llm")
 		if bad != nil {
 			return bad
 		}

@@ -43,7 +43,7 @@ func (h *handlers) probe(w http.ResponseWriter, r *httpkit.Request, l account.LL
 }
 
 func (h *handlers) testProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	s, err := h.userSettings(r.Context(), r.Principal.UserID)
+	s, err := h.book().Settings(r)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (h *handlers) testLLM(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.userSettings(r.Context(), r.Principal.UserID)
+	s, err := h.book().Settings(r)
 	if err != nil {
 		return err
 	}

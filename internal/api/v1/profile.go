@@ -1,46 +1,17 @@
 package v1
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
-	"parley/internal/fault"
+	"parley/internal/api/profiles"
 )
 
-// profileInfo is V1 9.2, like everything here.
-type profileInfo struct {
-	Name      string  `json:"name"`
-	Model     *string `json:"model"`
-	BaseURL   *string `json:"base_url"`
-	APIKeySet bool    `json:"api_key_set"`
-}
-
-type profileList struct {
-	Profiles []profileInfo `json:"profiles"`
-	Active   *string       `json:"active_profile"`
-}
-
-type profileDetail struct {
-	Name      string                     `json:"name"`
-	Config    map[string]json.RawMessage `json:"config"`
-	APIKeySet bool                       `json:"api_key_set"`
-}
-
-type profileMutation struct {
-	Name    string `json:"name"`
-	Message string `json:"message"`
-}
-
-// profileActivation has a model wherever the settings changed: clients look for it.
-type profileActivation struct {
-	profileMutation
-	Model *string `json:"model"`
+// book is the caller's LLM profiles (V1 9.2).
+func (h *handlers) book() profiles.Book {
+	return profiles.Book{Store: h.Settings, Owner: func(p httpkit.Principal) string { return p.UserID }}
 }
 
 type saveProfileRequest struct {
@@ -57,52 +28,16 @@ func input(raw json.RawMessage) (*account.LLMInput, error) {
 	return account.ParseLLM(raw, "body", "llm")
 }
 
-// userSettings returns a user's settings, empty ones before the first store.
-func (h *handlers) userSettings(ctx context.Context, owner string) (*account.Settings, error) {
-	s, err := h.Settings.Settings(ctx, owner)
-	if fault.Is(err, fault.NotFound) {
-		return account.DefaultSettings(), nil
-	}
-	return s, err
-}
-
-// changeSettings stores what change makes of a user's settings, in one transaction.
-func (h *handlers) changeSettings(ctx context.Context, owner string, change func(*account.Settings) error) error {
-	return h.Settings.UpdateSettings(ctx, owner, func(old *account.Settings) (*account.Settings, error) {
-		next := account.DefaultSettings()
-		if old != nil {
-			*next = *old
-		}
-		return next, change(next)
-	})
-}
-
 func (h *handlers) listProfiles(w http.ResponseWriter, r *httpkit.Request) error {
-	s, err := h.userSettings(r.Context(), r.Principal.UserID)
+	list, err := profiles.ListOf(h.book(), r, func(i profiles.Info) profiles.Info { return i })
 	if err != nil {
 		return err
-	}
-	list := profileList{Profiles: []profileInfo{}, Active: orNull(s.ActiveProfile)}
-	for _, name := range slices.Sorted(maps.Keys(s.Profiles)) {
-		l := s.Profiles[name]
-		list.Profiles = append(list.Profiles, profileInfo{name, orNull(l.Model), orNull(l.BaseURL), l.APIKey.IsSet()})
 	}
 	return httpkit.JSON(w, http.StatusOK, list)
 }
 
-// getProfile shows no key: api_key is null, so that a client that sends the object
-// back with preserve_existing_api_key keeps it.
 func (h *handlers) getProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	s, err := h.userSettings(r.Context(), r.Principal.UserID)
-	if err != nil {
-		return err
-	}
-	name := r.PathValue("name")
-	config, err := s.ProfileConfig(name, nil)
-	if err != nil {
-		return err
-	}
-	return httpkit.JSON(w, http.StatusOK, profileDetail{name, config, s.Profiles[name].APIKey.IsSet()})
+	return h.book().Get(w, r)
 }
 
 func (h *handlers) saveProfile(w http.ResponseWriter, r *httpkit.Request) error {
@@ -114,61 +49,24 @@ func (h *handlers) saveProfile(w http.ResponseWriter, r *httpkit.Request) error 
 	if err != nil {
 		return err
 	}
-	name := r.PathValue("name")
-	save := account.ProfileSave{LLM: llm, PreserveKeys: q.PreserveKey, Loc: []any{"body", "llm"},
-		WithSecrets: q.IncludeSecrets == nil || *q.IncludeSecrets}
-	err = h.changeSettings(r.Context(), r.Principal.UserID, func(s *account.Settings) error { return s.SaveProfile(name, save) })
-	if err != nil {
-		return err
-	}
-	return httpkit.JSON(w, http.StatusCreated, profileMutation{name, fmt.Sprintf("Profile '%s' saved", name)})
+	return h.book().Save(w, r, account.ProfileSave{LLM: llm, PreserveKeys: q.PreserveKey, Loc: []any{"body", "llm"},
+		WithSecrets: q.IncludeSecrets == nil || *q.IncludeSecrets})
 }
 
 func (h *handlers) deleteProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	name := r.PathValue("name")
-	err := h.Settings.UpdateSettings(r.Context(), r.Principal.UserID, func(old *account.Settings) (*account.Settings, error) {
-		if old == nil {
-			return nil, nil // nothing to delete, and nothing to store
-		}
-		next := *old
-		next.DeleteProfile(name)
-		return &next, nil
-	})
-	if err != nil {
-		return err
-	}
-	return httpkit.JSON(w, http.StatusOK, profileMutation{name, fmt.Sprintf("Profile '%s' deleted", name)})
+	return h.book().Delete(w, r)
 }
 
 func (h *handlers) activateProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	name, model := r.PathValue("name"), ""
-	err := h.changeSettings(r.Context(), r.Principal.UserID, func(s *account.Settings) error {
-		err := s.ActivateProfile(name)
-		model = s.LLM().Model
-		return err
-	})
+	a, err := h.book().Activate(r)
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, profileActivation{
-		profileMutation{name, fmt.Sprintf("Profile '%s' activated", name)}, orNull(model)})
+	return httpkit.JSON(w, http.StatusOK, a)
 }
 
 func (h *handlers) renameProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	var q struct {
-		NewName string `json:"new_name"`
-	}
-	if err := r.Body(&q); err != nil {
-		return err
-	}
-	name := r.PathValue("name")
-	err := h.changeSettings(r.Context(), r.Principal.UserID, func(s *account.Settings) error {
-		return s.RenameProfile(name, q.NewName)
-	})
-	if err != nil {
-		return err
-	}
-	return httpkit.JSON(w, http.StatusOK, profileMutation{q.NewName, fmt.Sprintf("Profile '%s' renamed to '%s'", name, q.NewName)})
+	return h.book().Rename(w, r)
 }
 
 // switchProfile works whatever the sandbox does: the model is called by the server.

@@ -94,7 +94,7 @@ func (h *handlers) storeSettings(w http.ResponseWriter, r *httpkit.Request) erro
 	if err != nil {
 		return err
 	}
-	if err := h.changeSettings(r.Context(), r.Principal.UserID, c.apply); err != nil {
+	if err := h.book().Change(r, c.apply); err != nil {
 		return err
 	}
 	return httpkit.JSON(w, http.StatusOK, map[string]string{"message": "Settings stored"})

@@ -73,8 +73,6 @@ func (s *startRequest) supported() error {
 		what = "Starting with an agent profile (agent_profile_id)"
 	case len(s.Plugins) > 0:
 		what = "Loading plugins (plugins)"
-	case orEmpty(s.AgentType) == "plan":
-		what = "The planning agent (agent_type \"plan\")"
 	}
 	for _, p := range s.Processors {
 		if p.Kind != titleProcessor {

@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
+	"parley/internal/api/profiles"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -63,18 +64,11 @@ type Fleet interface {
 	Specs() []fleet.Spec
 }
 
-// Settings keeps a user's settings, the LLM profiles among them.
-type Settings interface {
-	Settings(ctx context.Context, userID string) (*account.Settings, error)
-	UpdateSettings(ctx context.Context, userID string,
-		change func(old *account.Settings) (*account.Settings, error)) error
-}
-
 // Config makes the API.
 type Config struct {
 	Engine   Engine
 	Fleet    Fleet
-	Settings Settings
+	Settings profiles.Store
 	URLs     *httpkit.URLs
 	Streams  *httpkit.Streams
 	// FullState renders the whole state of a conversation for live streams, in the

@@ -2,13 +2,9 @@ package anthropic
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"io"
-	"strings"
 
-	"parley/internal/content"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
 	"parley/internal/llm/wire"
@@ -43,34 +39,22 @@ type wireAnswer struct {
 	Error      json.RawMessage   `json:"error"`
 }
 
-// lenient is json.Unmarshal that leaves members of the wrong type empty.
-func lenient(data []byte, v any) error {
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(data, v); err != nil && !errors.As(err, &wrong) {
-		return err
-	}
-	return nil
-}
-
 // answer gathers what a model says.
 type answer struct {
-	onDelta      func(llm.Delta)
+	wire.Speech
 	keepUnsigned bool // thinking without a signature goes back too
 
-	id        string
-	parts     []*part
-	text      []byte
-	reasoning []byte
-	stop      string
-	usage     usage
-	begun     bool // it is an answer of this API
-	streamed  bool // something was handed to onDelta
+	id    string
+	parts []*part
+	stop  string
+	usage usage
+	begun bool // it is an answer of this API
 }
 
 // takeWhole reads a whole answer. Errors are *llm.Error.
 func (a *answer) takeWhole(body []byte) error {
 	var w wireAnswer
-	if err := lenient(body, &w); err != nil {
+	if err := wire.Lenient(body, &w); err != nil {
 		return wire.Broken("the endpoint sent something that is not a message", body, err)
 	}
 	if w.Type == "error" || !wire.IsNull(w.Error) {
@@ -98,8 +82,8 @@ func (a *answer) begin(w *wireAnswer) {
 // Errors are *llm.Error or of the connection.
 func (a *answer) takeEvent(name string, data []byte) (done bool, err error) {
 	var e event
-	if err := lenient(data, &e); err != nil {
-		return false, notAnEvent(data)
+	if err := wire.Lenient(data, &e); err != nil {
+		return false, wire.BrokenEvent(data)
 	}
 	if e.Type == "" {
 		e.Type = name
@@ -132,9 +116,9 @@ func (a *answer) takeEvent(name string, data []byte) (done bool, err error) {
 	return false, nil // pings, and kinds that are newer than this
 }
 
-// ended checks an answer whose stream ended in order: without a stop reason, a
+// whole checks an answer whose stream ended in order: without a stop reason, a
 // call that was never closed is half a call.
-func (a *answer) ended() error {
+func (a *answer) whole() error {
 	if a.stop != "" {
 		return nil
 	}
@@ -146,15 +130,6 @@ func (a *answer) ended() error {
 	return nil
 }
 
-func (a *answer) say(said, thought string) {
-	a.text = append(a.text, said...)
-	a.reasoning = append(a.reasoning, thought...)
-	if a.onDelta != nil && (said != "" || thought != "") {
-		a.streamed = true
-		a.onDelta(llm.Delta{Text: said, Reasoning: thought})
-	}
-}
-
 // response finishes the answer. Errors are *llm.Error.
 func (m *Model) response(a *answer, req *llm.Request, ttl bool) (*llm.Response, error) {
 	calls := a.calls(req)
@@ -162,15 +137,8 @@ func (m *Model) response(a *answer, req *llm.Request, ttl bool) (*llm.Response, 
 	if err := a.endedBadly(finish, len(calls)); err != nil {
 		return nil, err
 	}
-	resp := &llm.Response{ID: a.id, FinishReason: finish}
-	if resp.ID == "" {
-		resp.ID = "resp-" + strings.ToLower(rand.Text())
-	}
-	resp.Message = content.Message{Role: content.RoleAssistant, Reasoning: string(a.reasoning), ToolCalls: calls,
-		Extra: wire.Mark(a.extra(), m.source)}
-	if len(a.text) > 0 {
-		resp.Message.Parts = []content.Part{content.Text(string(a.text))}
-	}
+	resp := &llm.Response{ID: wire.ResponseID(a.id), FinishReason: finish, Message: a.Message()}
+	resp.Message.ToolCalls, resp.Message.Extra = calls, wire.Mark(a.extra(), m.source)
 	resp.Usage, resp.Cost = m.account(a.usage, resp.ID, ttl)
 	resp.Reported = a.usage.cost != nil
 	return resp, nil
@@ -179,7 +147,7 @@ func (m *Model) response(a *answer, req *llm.Request, ttl bool) (*llm.Response, 
 // endedBadly reports an end that is an error. An answer that was stopped but has
 // text or calls is still an answer.
 func (a *answer) endedBadly(finish string, calls int) error {
-	empty := calls == 0 && len(bytes.TrimSpace(a.text)) == 0
+	empty := calls == 0 && len(bytes.TrimSpace(a.Text)) == 0
 	switch {
 	case !a.begun:
 		return &llm.Error{Class: llm.ClassNoResponse, Message: "the endpoint answered without a message"}

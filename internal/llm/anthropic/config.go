@@ -12,11 +12,9 @@ package anthropic
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"sync/atomic"
 
-	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
 )
@@ -33,28 +31,12 @@ const DefaultMaxOutput = 8192
 // it, and the first refusal teaches the adapter.
 const version = "2023-06-01"
 
-// Thinking says how a model is told to think.
-type Thinking string
-
-// The styles. ThinkingAuto goes by the model's name: budgets for models before
-// Claude 4.6 and for other makers' models behind an imitation of the API,
-// adaptive for the rest. Where that is wrong, the endpoint's first refusal
-// corrects it.
-const (
-	ThinkingAuto     Thinking = ""
-	ThinkingBudget   Thinking = "budget"   // a number of tokens
-	ThinkingAdaptive Thinking = "adaptive" // the model decides, guided by an effort
-)
-
 // Config describes a model behind an endpoint. Of ModelConfig, Seed and NoTools
 // mean nothing here; CacheRetention "1h" keeps prompts for an hour, anything
 // else for the API's default of 5 minutes. BaseURL may end in /v1 or
 // /v1/messages, or in neither. A max_tokens in Body counts as MaxOutput, so that
 // a request can still ask for less.
-type Config struct {
-	wire.ModelConfig
-	Thinking Thinking
-}
+type Config struct{ wire.ModelConfig }
 
 // Model is one model behind one endpoint. It is safe for concurrent use.
 type Model struct {
@@ -75,19 +57,11 @@ var _ llm.Model = (*Model)(nil)
 
 // New checks the configuration. Errors are fault.Invalid.
 func New(cfg Config) (*Model, error) {
-	if strings.TrimSpace(cfg.Model) == "" {
-		return nil, fault.New(fault.Invalid, "llm_model_missing", "No model is set.")
-	}
-	if cfg.BaseURL == "" {
-		cfg.BaseURL = DefaultBaseURL
-	}
-	endpoint, err := endpointOf(cfg.BaseURL)
+	endpoint, err := cfg.Resolve(DefaultBaseURL)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
-		return nil, err
-	}
+	endpoint.Path = callPath(endpoint.Path)
 	boundByBody(&cfg.ModelConfig)
 	m := &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, family: familyOf(cfg.Model), client: cfg.Client()}
 	// Signatures belong to the model that made them, not only to the endpoint.
@@ -121,17 +95,10 @@ func boundByBody(cfg *wire.ModelConfig) {
 	}
 }
 
-// endpointOf returns the URL of the call; the base's query is kept.
-func endpointOf(base string) (*url.URL, error) {
-	u, err := wire.Endpoint(base)
-	if err != nil {
-		return nil, err
-	}
-	path := strings.TrimRight(u.Path, "/")
-	path = strings.TrimSuffix(path, "/messages")
-	path = strings.TrimSuffix(path, "/v1")
-	u.Path = path + "/v1/messages"
-	return u, nil
+// callPath returns the path of the call below that of a base URL.
+func callPath(base string) string {
+	path := strings.TrimSuffix(strings.TrimRight(base, "/"), "/messages")
+	return strings.TrimSuffix(path, "/v1") + "/v1/messages"
 }
 
 // Info implements llm.Model. Its price is that of the cache retention asked for.

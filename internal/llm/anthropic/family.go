@@ -47,11 +47,11 @@ func (f family) since(version int) bool {
 	return f.claude && (f.version == 0 || f.always || f.version >= version)
 }
 
-func (f family) style() Thinking {
+func (f family) style() style {
 	if f.since(406) {
-		return ThinkingAdaptive
+		return thinkAdaptively
 	}
-	return ThinkingBudget
+	return thinkByBudget
 }
 
 // thinksUnasked: a request without a word on thinking thinks.

@@ -60,7 +60,7 @@ type wireBlock struct {
 // start begins a block, with what it holds already.
 func (a *answer) start(index int, raw json.RawMessage) error {
 	var w wireBlock
-	if err := lenient(raw, &w); err != nil {
+	if err := wire.Lenient(raw, &w); err != nil {
 		return wire.Broken("the endpoint sent a block that cannot be read", raw, err)
 	}
 	p, err := a.open(index, w.Type)
@@ -96,12 +96,12 @@ func (a *answer) open(index int, kind string) (*part, error) {
 	}
 	a.parts = append(a.parts, p)
 	switch {
-	case kind == typeText && len(a.text) > 0 && before.kind != typeText:
-		a.say("\n\n", "")
-	case kind == typeThinking && len(a.reasoning) > 0:
-		a.say("", "\n\n")
+	case kind == typeText && len(a.Text) > 0 && before.kind != typeText:
+		a.Say("\n\n", "")
+	case kind == typeThinking && len(a.Reasoning) > 0:
+		a.Say("", "\n\n")
 	}
-	p.at = len(a.text)
+	p.at = len(a.Text)
 	return p, nil
 }
 
@@ -109,9 +109,9 @@ func (a *answer) open(index int, kind string) (*part, error) {
 func (a *answer) grow(p *part, piece string) {
 	p.buf = append(p.buf, piece...)
 	if p.kind == typeText {
-		a.say(piece, "")
+		a.Say(piece, "")
 	} else {
-		a.say("", piece)
+		a.Say("", piece)
 	}
 }
 
@@ -171,7 +171,7 @@ func (a *answer) calls(req *llm.Request) []content.ToolCall {
 			args = "{}"
 		}
 		p.callID = wire.FreshID(p.id, taken)
-		out = append(out, content.ToolCall{ID: p.callID, Name: offered(p.name, req.Tools), Arguments: args, Origin: "completion"})
+		out = append(out, content.ToolCall{ID: p.callID, Name: offered(p.name, req.Tools), Arguments: args, Origin: wire.OriginCompletion})
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/internal/llm"
+	"parley/internal/llm/failure"
 )
 
 // refusals are the optional request fields that an endpoint refused.
@@ -86,7 +87,7 @@ func (m *Model) learn(err error, a attempt, s sent) (next attempt, ok bool) {
 		return a, true
 	}
 	for _, c := range complaints() {
-		if c.sent(s) && !a.refused.has(c.field) && containsAny(text, c.words) {
+		if c.sent(s) && !a.refused.has(c.field) && failure.Says(text, c.words...) {
 			m.refused.Or(uint32(c.field))
 			a.refused |= c.field
 			return a, true
@@ -98,7 +99,7 @@ func (m *Model) learn(err error, a attempt, s sent) (next attempt, ok bool) {
 // mindsHistory reports whether the endpoint minds thinking blocks of earlier
 // answers rather than the request to think.
 func mindsHistory(text string) bool {
-	return containsAny(text, []string{"signature", "redacted_thinking", "thinking block", "cannot be `thinking`"})
+	return failure.Says(text, "signature", "redacted_thinking", "thinking block", "cannot be `thinking`")
 }
 
 var maxTokensSaid = regexp.MustCompile(`max_tokens: \d+ > (\d+)`)
@@ -111,13 +112,4 @@ func longest(text string) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(g[1], 10, 64)
 	return n, err == nil && n > 0
-}
-
-func containsAny(s string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
 }

@@ -34,23 +34,31 @@ func (p plan) on() bool { return p.thinking != nil && p.thinking.Type != "disabl
 // with thinking.
 func (p plan) budgeted() bool { return p.thinking != nil && p.thinking.Budget > 0 }
 
-// style is how the model is told to think, after what the endpoint refused; ""
-// = not at all.
-func (m *Model) style(refused refusals) Thinking {
+// style says how a model is told to think: by a number of tokens before Claude
+// 4.6 and for other makers' models behind an imitation of the API, else so that
+// the model decides, guided by an effort. Where that is wrong, the endpoint's
+// first refusal corrects it.
+type style int
+
+const (
+	thinkNot style = iota
+	thinkByBudget
+	thinkAdaptively
+)
+
+// style is how the model is told to think, after what the endpoint refused.
+func (m *Model) style(refused refusals) style {
 	if refused.has(refusedThinking) || refused.has(refusedBudget|refusedAdaptive) {
-		return ""
+		return thinkNot
 	}
-	style := m.cfg.Thinking
-	if style == ThinkingAuto {
-		style = m.family.style()
-	}
+	how := m.family.style()
 	switch {
-	case style == ThinkingAdaptive && refused.has(refusedAdaptive):
-		return ThinkingBudget
-	case style == ThinkingBudget && refused.has(refusedBudget):
-		return ThinkingAdaptive
+	case how == thinkAdaptively && refused.has(refusedAdaptive):
+		return thinkByBudget
+	case how == thinkByBudget && refused.has(refusedBudget):
+		return thinkAdaptively
 	}
-	return style
+	return how
 }
 
 // think plans a call whose answer may have so many tokens.
@@ -59,9 +67,9 @@ func (m *Model) think(maxTokens int64, tools bool, refused refusals) plan {
 		return plan{}
 	}
 	switch m.style(refused) {
-	case ThinkingBudget:
+	case thinkByBudget:
 		return m.byBudget(maxTokens, tools, refused)
-	case ThinkingAdaptive:
+	case thinkAdaptively:
 		return m.adaptively(maxTokens, refused)
 	}
 	return plan{}

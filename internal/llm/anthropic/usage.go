@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
@@ -73,18 +72,9 @@ func (u *usage) take(raw json.RawMessage) {
 	if created := wire.Object(o["cache_creation"]); created != nil {
 		u.hour = wire.Count(created["ephemeral_1h_input_tokens"])
 	}
-	if c, ok := wire.Number(o["cost"]); ok && c >= 0 {
-		u.cost = &c
+	if c := wire.Cost(o["cost"]); c != nil {
+		u.cost = c
 	}
-}
-
-// headerCost reads the cost that a LiteLLM proxy puts into a header.
-func headerCost(h http.Header) *float64 {
-	c, ok := wire.Number(json.RawMessage(h.Get("X-Litellm-Response-Cost")))
-	if !ok || c < 0 {
-		return nil
-	}
-	return &c
 }
 
 // account turns the endpoint's counts into ours. ttl says that the request asked

@@ -2,7 +2,6 @@ package bedrock
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -41,7 +40,7 @@ type part struct {
 
 // answer gathers what a model says.
 type answer struct {
-	onDelta func(llm.Delta)
+	wire.Listener
 
 	parts    []*part
 	at       map[int]*part // by the number of the block in a stream
@@ -50,7 +49,6 @@ type answer struct {
 	spoke    *part // the last that said something
 	mused    *part // the last that thought something
 	complete bool  // a message came, if only an empty one
-	streamed bool  // something was handed to onDelta
 	events   bool  // it came as a stream
 }
 
@@ -133,7 +131,7 @@ func (a *answer) piece(index int, w *wireBlock) {
 		if p.id == "" && p.name == "" {
 			p.id, p.name = w.ToolUse.ID, w.ToolUse.Name
 		}
-		p.text = append(p.text, argumentText(w.ToolUse.Input)...)
+		p.text = append(p.text, wire.ArgumentText(w.ToolUse.Input)...)
 	case len(w.Reasoning) > 0:
 		var r wireReasoning
 		if json.Unmarshal(w.Reasoning, &r) == nil {
@@ -168,7 +166,7 @@ func (a *answer) say(p *part, text string) {
 		text = "\n" + text
 	}
 	a.spoke = p
-	a.hand(llm.Delta{Text: text})
+	a.Tell(llm.Delta{Text: text})
 }
 
 // think adds a piece of thinking.
@@ -187,27 +185,7 @@ func (a *answer) think(p *part, r wireReasoning) {
 		text = "\n" + text
 	}
 	a.mused = p
-	a.hand(llm.Delta{Reasoning: text})
-}
-
-func (a *answer) hand(d llm.Delta) {
-	if a.onDelta != nil {
-		a.streamed = true
-		a.onDelta(d)
-	}
-}
-
-// argumentText reads a call's input: a piece of JSON text in a stream, a document
-// in a whole answer.
-func argumentText(raw json.RawMessage) string {
-	trimmed := bytes.TrimSpace(raw)
-	switch {
-	case len(trimmed) == 0 || string(trimmed) == "null":
-		return ""
-	case trimmed[0] == '"':
-		return wire.Text(trimmed)
-	}
-	return string(trimmed)
+	a.Tell(llm.Delta{Reasoning: text})
 }
 
 // readWhole reads an answer that is one JSON document.
@@ -266,10 +244,7 @@ func (a *answer) block(index int, raw json.RawMessage) error {
 
 // response finishes the answer. Errors are *llm.Error.
 func (m *Model) response(a *answer, req *llm.Request, names *legal, h http.Header) (*llm.Response, error) {
-	resp := &llm.Response{ID: h.Get("X-Amzn-Requestid")}
-	if resp.ID == "" {
-		resp.ID = "resp-" + strings.ToLower(rand.Text())
-	}
+	resp := &llm.Response{ID: wire.ResponseID(h.Get("X-Amzn-Requestid"))}
 	resp.Message = m.message(a, wire.TakenIDs(req), names)
 	empty := len(resp.Message.Parts) == 0 && len(resp.Message.ToolCalls) == 0
 	if err := endedBadly(a, empty); err != nil {
@@ -322,16 +297,12 @@ func (m *Model) message(a *answer, taken map[string]bool, names *legal) content.
 	return msg
 }
 
-// originCompletion marks calls that are not of the Responses API (agent protocol
-// 4.3).
-const originCompletion = "completion"
-
 func (p *part) call(taken map[string]bool, names *legal) content.ToolCall {
 	args := string(p.text)
 	if strings.TrimSpace(args) == "" {
 		args = "{}"
 	}
-	return content.ToolCall{ID: wire.FreshID(p.id, taken), Name: names.original(p.name), Arguments: args, Origin: originCompletion}
+	return content.ToolCall{ID: wire.FreshID(p.id, taken), Name: names.original(p.name), Arguments: args, Origin: wire.OriginCompletion}
 }
 
 // replay is the block as it is sent back: as it came, where it came whole. nil =

@@ -40,17 +40,17 @@ func (m *Model) Do(ctx context.Context, req *llm.Request) (*llm.Response, error)
 func (m *Model) once(ctx context.Context, req *llm.Request, refused refusals) (resp *llm.Response, said string, err error) {
 	body, names, err := m.encode(req, refused)
 	if err != nil {
-		return nil, "", &llm.Error{Class: llm.ClassMalformed, Err: err, NotSent: true, Message: "the history cannot be encoded"}
+		return nil, "", wire.Unencodable(err)
 	}
 	var secrets []string
-	a := &answer{onDelta: req.OnDelta}
+	a := &answer{Listener: wire.Listen(req)}
 	stream := m.streams(req, refused)
 	err = m.client.Do(ctx, wire.Call{URL: m.operation(stream), Header: m.headers(stream), Body: body,
 		Prepare: func(r *http.Request) (err error) {
 			secrets, err = m.auth.authorize(r.Context(), r, body)
 			return err
 		},
-		Streamed: func() bool { return a.streamed },
+		Streamed: a.Streamed,
 		Read: func(in *wire.Answer) error {
 			if err := readAnswer(in, a); err != nil {
 				return err

@@ -37,7 +37,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("messageStart", `null`, "messageStop", `7`)
 	f.Fuzz(func(t *testing.T, kind, payload, kind2, payload2 string) {
 		if len(kind) > 200 || len(kind2) > 200 {
-			t.Skip()
+			return
 		}
 		checkAnswer(t, append(frames(kind, payload, kind2, payload2), frames("messageStop", `{"stopReason":"end_turn"}`)...))
 	})

@@ -79,15 +79,6 @@ func (c *Catalog) Names() []string {
 	return names
 }
 
-// Entries returns all entries, ordered by id in lower case.
-func (c *Catalog) Entries() []Entry {
-	entries := make([]Entry, len(c.rows))
-	for i, r := range c.rows {
-		entries[i] = r.entry
-	}
-	return entries
-}
-
 // own are the providers whose own API has an adapter that passes the conformance
 // suite.
 var own = []string{"anthropic", "azure", "bedrock", "gemini", "openai"}

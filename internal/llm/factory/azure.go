@@ -1,6 +1,7 @@
 package factory
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -135,7 +136,7 @@ func (c *choice) azureAI() (llm.Model, error) {
 		u.Path = "/models"
 		query := u.Query()
 		if version := strings.TrimSpace(c.cfg.APIVersion); version != "" || query.Get("api-version") == "" {
-			query.Set("api-version", firstText(version, foundryVersion))
+			query.Set("api-version", cmp.Or(version, foundryVersion))
 		}
 		u.RawQuery = query.Encode()
 		cfg.BaseURL = u.String()
@@ -145,11 +146,4 @@ func (c *choice) azureAI() (llm.Model, error) {
 		cfg.BaseURL = u.String()
 	}
 	return made(openai.New(openai.Config{ModelConfig: cfg, Dialect: d}))
-}
-
-func firstText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

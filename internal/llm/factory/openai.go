@@ -3,6 +3,7 @@ package factory
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"parley/internal/llm"
@@ -110,12 +111,7 @@ func (c *choice) dialect() openai.Dialect {
 }
 
 func containsAny(s string, words ...string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // compatible makes a model that is reached over the chat completions API though

@@ -1,6 +1,12 @@
 package factory
 
-import "strings"
+import (
+	"strings"
+
+	"parley/internal/llm/anthropic"
+	"parley/internal/llm/gemini"
+	"parley/internal/llm/openai"
+)
 
 // api is which API a provider speaks.
 type api int
@@ -48,9 +54,9 @@ func providers() []provider {
 // native are the providers with an adapter of their own.
 func native() []provider {
 	return []provider{
-		{name: "openai", base: "https://api.openai.com/v1", needsKey: true},
-		{name: "anthropic", api: apiAnthropic, base: "https://api.anthropic.com", needsKey: true},
-		{name: "gemini", api: apiGemini, base: "https://generativelanguage.googleapis.com/v1beta", needsKey: true},
+		{name: "openai", base: openai.DefaultBaseURL, needsKey: true},
+		{name: "anthropic", api: apiAnthropic, base: anthropic.DefaultBaseURL, needsKey: true},
+		{name: "gemini", api: apiGemini, base: gemini.DefaultBaseURL, needsKey: true},
 		{name: "vertex_ai", api: apiVertex, example: "https://us-central1-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-central1"},
 		{name: "bedrock", api: apiBedrock},
 		{name: "azure", api: apiAzure, example: "https://NAME.openai.azure.com"},

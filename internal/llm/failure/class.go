@@ -2,6 +2,7 @@ package failure
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"parley/internal/llm"
@@ -78,7 +79,7 @@ func classify(status int, r report) llm.Class {
 	text := r.text()
 	key := " " + statusText(status) + " "
 	for _, rule := range rules() {
-		if strings.Contains(rule.statuses, key) && containsAny(text, rule.words) {
+		if strings.Contains(rule.statuses, key) && Says(text, rule.words...) {
 			return rule.class
 		}
 	}
@@ -123,21 +124,18 @@ func classOfStatus(status int) llm.Class {
 // the endpoint's trouble: it had accepted the request.
 func classOfCodes(text string) llm.Class {
 	switch {
-	case containsAny(text, []string{"rate_limit", "rate limit", "too many requests", "resource_exhausted", "throttl"}):
+	case Says(text, "rate_limit", "rate limit", "too many requests", "resource_exhausted", "throttl"):
 		return llm.ClassRateLimit
-	case containsAny(text, []string{"timeout", "timed out", "deadline_exceeded"}):
+	case Says(text, "timeout", "timed out", "deadline_exceeded"):
 		return llm.ClassTimeout
-	case containsAny(text, []string{"invalid_request", "invalid_argument", "model_not_found", "badrequest", "validationexception", "resourcenotfoundexception"}):
+	case Says(text, "invalid_request", "invalid_argument", "model_not_found", "badrequest", "validationexception", "resourcenotfoundexception"):
 		return llm.ClassBadRequest
 	}
 	return llm.ClassOverloaded
 }
 
-func containsAny(s string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
-		}
-	}
-	return false
+// Says reports whether a text holds one of the words, which are as they stand:
+// where case shall not matter, both are lower case.
+func Says(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

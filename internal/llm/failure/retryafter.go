@@ -15,7 +15,7 @@ const maxWish = 30 * 24 * time.Hour
 // retryAfter finds the provider's wish, from the most to the least explicit
 // source; 0 if there is none.
 func retryAfter(status int, h http.Header, r report, now time.Time) time.Duration {
-	if d := RetryAfter(h, now); d > 0 {
+	if d := headerWish(h, now); d > 0 {
 		return d
 	}
 	if r.retry > 0 {
@@ -30,10 +30,10 @@ func retryAfter(status int, h http.Header, r report, now time.Time) time.Duratio
 	return spokenDelay(r.message)
 }
 
-// RetryAfter reads the headers that say when to ask again: retry-after-ms, and
+// headerWish reads the headers that say when to ask again: retry-after-ms, and
 // Retry-After as seconds (also fractions) or as an HTTP date. 0 = none, or in
 // the past.
-func RetryAfter(h http.Header, now time.Time) time.Duration {
+func headerWish(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(strings.TrimSpace(h.Get("Retry-After-Ms")), 64); err == nil {
 		return wish(ms * float64(time.Millisecond))
 	}

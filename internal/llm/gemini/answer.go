@@ -1,11 +1,8 @@
 package gemini
 
 import (
-	"crypto/rand"
 	"encoding/json"
-	"strings"
 
-	"parley/internal/content"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
 	"parley/internal/llm/wire"
@@ -44,11 +41,9 @@ type answerPart struct {
 
 // answer gathers what a model says.
 type answer struct {
-	onDelta func(llm.Delta)
+	wire.Speech
 
 	id         string
-	text       []byte
-	reasoning  []byte
 	calls      calls
 	layout     layout
 	finish     string
@@ -56,7 +51,6 @@ type answer struct {
 	usage      usage
 	chunks     int
 	candidates bool // there was one
-	streamed   bool // something was handed to onDelta
 }
 
 // take adds a chunk or a whole answer. Errors are *llm.Error.
@@ -116,24 +110,15 @@ func (a *answer) takePart(p *answerPart) error {
 			a.layout[a.calls.all[n-1].place].Signature = p.Signature
 		}
 	case p.Text != nil && p.Thought:
-		a.say("", *p.Text)
+		a.Say("", *p.Text)
 		a.layout.say(placeThought, len(*p.Text), p.Signature)
 	case p.Text != nil:
-		a.say(*p.Text, "")
+		a.Say(*p.Text, "")
 		a.layout.say(placeText, len(*p.Text), p.Signature)
 	case p.Signature != "": // on nothing: it stands on an empty text then
 		a.layout.say(placeText, 0, p.Signature)
 	}
 	return nil
-}
-
-func (a *answer) say(said, thought string) {
-	a.text = append(a.text, said...)
-	a.reasoning = append(a.reasoning, thought...)
-	if a.onDelta != nil && (said != "" || thought != "") {
-		a.streamed = true
-		a.onDelta(llm.Delta{Text: said, Reasoning: thought})
-	}
 }
 
 // response finishes the answer. Errors are *llm.Error.
@@ -142,14 +127,7 @@ func (m *Model) response(a *answer, req *llm.Request, names *nameMap) (*llm.Resp
 	if err != nil {
 		return nil, err
 	}
-	resp := &llm.Response{ID: a.id, FinishReason: finish}
-	if resp.ID == "" {
-		resp.ID = "resp-" + strings.ToLower(rand.Text())
-	}
-	resp.Message = content.Message{Role: content.RoleAssistant, Reasoning: string(a.reasoning)}
-	if len(a.text) > 0 {
-		resp.Message.Parts = []content.Part{content.Text(string(a.text))}
-	}
+	resp := &llm.Response{ID: wire.ResponseID(a.id), FinishReason: finish, Message: a.Message()}
 	taken := wire.TakenIDs(req)
 	for _, c := range a.calls.all {
 		id := wire.FreshID(c.given, taken)

@@ -69,14 +69,7 @@ func learn(err error) refusals {
 		return 0
 	}
 	said := strings.ToLower(e.Message)
-	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(said, w) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(words ...string) bool { return failure.Says(said, words...) }
 	switch {
 	case has("nesting depth"):
 		return refusedDeepSchema
@@ -99,12 +92,12 @@ func (m *Model) once(ctx context.Context, req *llm.Request, refused refusals) (*
 	names := newNameMap(req.Tools)
 	body, err := m.encode(req, names, refused)
 	if err != nil {
-		return nil, &llm.Error{Class: llm.ClassMalformed, NotSent: true, Err: err, Message: "the history cannot be encoded"}
+		return nil, wire.Unencodable(err)
 	}
-	a := &answer{onDelta: req.OnDelta}
+	a := &answer{Speech: wire.Speech{Listener: wire.Listen(req)}}
 	var resp *llm.Response
 	err = m.client.Do(ctx, wire.Call{URL: m.callURL(req.OnDelta != nil), Header: m.headers(req), Body: body,
-		Advise: m.advise, Streamed: func() bool { return a.streamed },
+		Advise: m.advise, Streamed: a.Streamed,
 		Read: func(in *wire.Answer) error {
 			if err := readAnswer(in, a); err != nil {
 				return err
@@ -116,22 +109,13 @@ func (m *Model) once(ctx context.Context, req *llm.Request, refused refusals) (*
 }
 
 func (m *Model) headers(req *llm.Request) http.Header {
-	h := http.Header{}
-	h.Set("Accept", "application/json")
-	if req.OnDelta != nil {
-		h.Set("Accept", "text/event-stream, application/json")
-	}
-	if m.cfg.APIKey.IsSet() {
+	return m.cfg.Header(req, func(h http.Header) {
 		if m.cfg.Auth == AuthBearer {
-			h.Set("Authorization", "Bearer "+m.cfg.APIKey.Reveal())
+			m.cfg.Authorize(h, "")
 		} else {
-			h.Set("X-Goog-Api-Key", m.cfg.APIKey.Reveal())
+			m.cfg.Authorize(h, AuthKeyHeader)
 		}
-	}
-	for k, v := range m.cfg.Headers {
-		h.Set(k, v)
-	}
-	return h
+	})
 }
 
 // advise adds what to do where a refusal is likely a matter of configuration.
@@ -139,8 +123,7 @@ func (m *Model) advise(e *llm.Error) {
 	said := strings.ToLower(e.Message)
 	switch {
 	case e.Status == http.StatusNotFound:
-		e.Message = failure.Bound("the endpoint " + m.base.Host + " does not know the model \"" + m.cfg.Model +
-			"\" or the path; check the model id and the base URL, which mostly ends in /v1beta (it said: " + e.Message + ")")
+		m.cfg.Unknown(e, m.base.Host, "the path", "the base URL, which mostly ends in /v1beta")
 	case e.Status == http.StatusBadRequest && strings.Contains(said, "function calling is"):
 		e.Message = failure.Bound(e.Message + " Turn native tool calling off for this model.")
 	case e.Status == http.StatusBadRequest && strings.Contains(said, "image input modality"):

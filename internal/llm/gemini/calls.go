@@ -9,9 +9,6 @@ import (
 	"parley/internal/llm/wire"
 )
 
-// originCompletion marks calls of this API (agent protocol 4.3).
-const originCompletion = "completion"
-
 // answerCall is a call on the wire: mostly whole, with or without an id. A call in
 // pieces begins with a name and goes on in nameless ones until one says that
 // nothing follows.
@@ -77,7 +74,7 @@ func (c *call) content(id string, names *nameMap) content.ToolCall {
 	if name == "" {
 		name = "unknown"
 	}
-	return content.ToolCall{ID: id, Name: name, Arguments: c.arguments(), Origin: originCompletion}
+	return content.ToolCall{ID: id, Name: name, Arguments: c.arguments(), Origin: wire.OriginCompletion}
 }
 
 // arguments are JSON text, whatever came.

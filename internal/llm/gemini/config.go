@@ -10,6 +10,7 @@
 package gemini
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strings"
@@ -56,26 +57,16 @@ var _ llm.Model = (*Model)(nil)
 // New checks the configuration. Errors are fault.Invalid.
 func New(cfg Config) (*Model, error) {
 	cfg.Model = strings.TrimPrefix(strings.TrimSpace(cfg.Model), "models/")
-	if cfg.Model == "" {
-		return nil, fault.New(fault.Invalid, "llm_model_missing", "No model is set.")
+	base, err := cfg.Resolve(DefaultBaseURL)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Auth == "" {
-		cfg.Auth = AuthKeyHeader
-	}
+	cfg.Auth = cmp.Or(cfg.Auth, AuthKeyHeader)
 	if cfg.Auth != AuthKeyHeader && cfg.Auth != AuthBearer {
 		return nil, fault.New(fault.Invalid, "llm_auth_invalid", "The LLM authentication is neither %q nor %q.",
 			AuthKeyHeader, AuthBearer)
 	}
-	if cfg.BaseURL == "" {
-		cfg.BaseURL = DefaultBaseURL
-	}
-	base, err := endpointOf(cfg.BaseURL, cfg.Model)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
-		return nil, err
-	}
+	base.Path = modelPath(base, cfg.Model)
 	return &Model{cfg: cfg, base: base, gen: generationOf(cfg.Model), vertex: isVertex(base),
 		source: "gemini " + base.Host + " " + cfg.Model, client: cfg.Client()}, nil
 }
@@ -85,12 +76,8 @@ func (m *Model) Info() llm.Info { return m.cfg.Info() }
 
 var versionSegment = regexp.MustCompile(`(^|/)v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
 
-// endpointOf returns the URL of the model. The query of the base is kept.
-func endpointOf(base, model string) (*url.URL, error) {
-	u, err := wire.Endpoint(base)
-	if err != nil {
-		return nil, err
-	}
+// modelPath returns the path of the model below a base URL.
+func modelPath(u *url.URL, model string) string {
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/models")
 	if !versionSegment.MatchString(path) {
 		path += defaultVersion(u)
@@ -101,8 +88,7 @@ func endpointOf(base, model string) (*url.URL, error) {
 	if !strings.HasPrefix(model, "tunedModels/") {
 		path += "/models"
 	}
-	u.Path = path + "/" + model
-	return u, nil
+	return path + "/" + model
 }
 
 func defaultVersion(u *url.URL) string {

@@ -10,7 +10,7 @@ import (
 // ended maps the finish reason to the names of llm.Response. Errors are *llm.Error:
 // an answer that the API broke off, or that has nothing in it.
 func (a *answer) ended() (string, error) {
-	said, called := len(a.text) > 0, len(a.calls.all) > 0
+	said, called := len(a.Text) > 0, len(a.calls.all) > 0
 	if !a.candidates {
 		return "", a.failed(llm.ClassNoResponse, "Google answered without a candidate")
 	}
@@ -49,7 +49,7 @@ func (a *answer) stopped(said, called bool) (string, error) {
 	switch {
 	case called:
 		return "tool_calls", nil
-	case !said && len(a.reasoning) == 0:
+	case !said && len(a.Reasoning) == 0:
 		return "", a.failed(llm.ClassNoResponse, "Google sent an empty answer")
 	}
 	return "stop", nil

@@ -8,7 +8,6 @@ import (
 	"io"
 
 	"parley/internal/llm"
-	"parley/internal/llm/failure"
 	"parley/internal/llm/sse"
 	"parley/internal/llm/wire"
 )
@@ -113,50 +112,32 @@ func ended(a *answer) error {
 	return io.ErrUnexpectedEOF
 }
 
-// readEvents reads to the end of the stream, for the usage comes late. finished is
+// readEvents reads to the end of the stream, for the usage comes late. complete is
 // called at the finish reason, except where the very first chunk has it: some
 // gateways put one on every chunk.
-func readEvents(events *sse.Reader, a *answer, finished func()) error {
-	seen := false
-	for {
-		ev, err := events.Next()
-		switch {
-		case errors.Is(err, sse.ErrTooLong):
-			return wire.ErrTooLarge()
-		case errors.Is(err, io.EOF):
-			return ended(a)
-		case err != nil:
-			return unfinished(a, err)
+func readEvents(events *sse.Reader, a *answer, complete func()) error {
+	s := wire.Stream{Take: a.takeEvent, Finished: func() bool { return a.finish != "" }, End: a.end}
+	return s.Read(events, func() {
+		if a.chunks > 1 {
+			complete()
 		}
-		data := bytes.TrimSpace(ev.Data)
-		switch {
-		case len(data) == 0:
-			continue
-		case string(data) == "[DONE]": // of gateways
-			return ended(a)
-		case ev.Name == "error":
-			return streamError(data)
-		}
-		if err := a.take(data); err != nil {
-			if !json.Valid(data) {
-				return streamError(data)
-			}
-			return err
-		}
-		if a.finish != "" && !seen {
-			seen = true
-			if a.chunks > 1 {
-				finished()
-			}
-		}
-	}
+	})
 }
 
-// streamError reads an error event, or data that is no JSON: a gateway's text, or
-// an event that the end of the connection cut in two.
-func streamError(data []byte) error {
-	if json.Valid(data) || !bytes.HasPrefix(data, []byte("{")) {
-		return failure.Payload(data)
+func (a *answer) takeEvent(name string, data []byte) (done bool, err error) {
+	if name == "error" {
+		return false, wire.BrokenEvent(data)
 	}
-	return io.ErrUnexpectedEOF
+	err = a.take(data)
+	if err != nil && !json.Valid(data) {
+		err = wire.BrokenEvent(data)
+	}
+	return false, err
+}
+
+func (a *answer) end(cause error) error {
+	if cause == nil || errors.Is(cause, io.EOF) {
+		return ended(a)
+	}
+	return unfinished(a, cause)
 }

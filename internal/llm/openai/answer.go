@@ -1,12 +1,10 @@
 package openai
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strings"
 
-	"parley/internal/content"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
 	"parley/internal/llm/wire"
@@ -30,17 +28,14 @@ type wireAnswer struct {
 
 // answer gathers what a model says.
 type answer struct {
-	onDelta func(llm.Delta)
+	wire.Speech
 
-	id        string
-	text      []byte
-	reasoning []byte
-	calls     assembler
-	extra     extras
-	finish    string
-	usage     usage
-	choices   bool // there was at least one choice
-	streamed  bool // something was handed to onDelta
+	id      string
+	calls   assembler
+	extra   extras
+	finish  string
+	usage   usage
+	choices bool // there was at least one choice
 }
 
 // take adds a chunk or a whole answer. Errors are *llm.Error.
@@ -51,7 +46,7 @@ func (a *answer) take(raw []byte) error {
 	}
 	groq := wire.Object(w.Groq)
 	for _, e := range []json.RawMessage{w.Error, groq["error"]} {
-		if isError(e) {
+		if wire.IsError(e) {
 			return failure.Payload([]byte(`{"error":` + string(e) + `}`))
 		}
 	}
@@ -71,7 +66,7 @@ func (a *answer) takeChoices(w *wireAnswer) error {
 		if n, ok := wire.Number(c.Index); ok && n != 0 {
 			continue // we ask for one choice
 		}
-		if isError(c.Error) {
+		if wire.IsError(c.Error) {
 			return failure.Payload([]byte(`{"error":` + string(c.Error) + `}`))
 		}
 		a.choices = true
@@ -92,7 +87,7 @@ func (a *answer) takeChoices(w *wireAnswer) error {
 }
 
 func (a *answer) empty() bool {
-	return len(a.text) == 0 && len(a.reasoning) == 0 && len(a.calls.calls) == 0
+	return len(a.Text) == 0 && len(a.Reasoning) == 0 && len(a.calls.calls) == 0
 }
 
 // takeMessage adds a message or a delta of one.
@@ -104,7 +99,7 @@ func (a *answer) takeMessage(msg map[string]json.RawMessage, addCall func(callDe
 	} else {
 		thought += wire.Text(msg["reasoning"])
 	}
-	a.say(said, thought)
+	a.Say(said, thought)
 	var calls []callDelta
 	if raw := msg["tool_calls"]; !wire.IsNull(raw) {
 		if err := json.Unmarshal(raw, &calls); err != nil {
@@ -122,15 +117,6 @@ func (a *answer) takeMessage(msg map[string]json.RawMessage, addCall func(callDe
 		}
 	}
 	return nil
-}
-
-func (a *answer) say(said, thought string) {
-	a.text = append(a.text, said...)
-	a.reasoning = append(a.reasoning, thought...)
-	if a.onDelta != nil && (said != "" || thought != "") {
-		a.streamed = true
-		a.onDelta(llm.Delta{Text: said, Reasoning: thought})
-	}
 }
 
 // whole reports an answer that ends in order but inside a call: without a finish
@@ -154,20 +140,13 @@ func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Respo
 	if err := endedBadly(a, finish); err != nil {
 		return nil, err
 	}
-	resp := &llm.Response{ID: a.id, FinishReason: finish}
-	if resp.ID == "" {
-		resp.ID = "resp-" + strings.ToLower(rand.Text())
-	}
-	resp.Message = content.Message{Role: content.RoleAssistant, Reasoning: string(a.reasoning),
-		Extra: wire.Mark(withCalls(a.extra.raw(), calls), m.source())}
-	if len(a.text) > 0 {
-		resp.Message.Parts = []content.Part{content.Text(string(a.text))}
-	}
+	resp := &llm.Response{ID: wire.ResponseID(a.id), FinishReason: finish, Message: a.Message()}
+	resp.Message.Extra = wire.Mark(withCalls(a.extra.raw(), calls), m.source())
 	for _, c := range calls {
 		resp.Message.ToolCalls = append(resp.Message.ToolCalls, c.content())
 	}
 	if a.usage.cost == nil {
-		a.usage.cost = headerCost(h)
+		a.usage.cost = wire.HeaderCost(h)
 	}
 	resp.Usage, resp.Cost = m.cfg.Account(a.usage.Counts, resp.ID, a.usage.known, a.usage.cost)
 	resp.Reported = a.usage.cost != nil

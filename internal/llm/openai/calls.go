@@ -47,7 +47,7 @@ func (d *callDelta) UnmarshalJSON(b []byte) error {
 	var function map[string]json.RawMessage
 	if json.Unmarshal(members["function"], &function) == nil {
 		d.name = strings.TrimSpace(wire.Text(function["name"]))
-		d.args = argumentText(function["arguments"])
+		d.args = wire.ArgumentText(function["arguments"])
 	}
 	for key, raw := range members {
 		if !isKnownInCall(key) {
@@ -58,17 +58,6 @@ func (d *callDelta) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
-}
-
-func argumentText(raw json.RawMessage) string {
-	trimmed := bytes.TrimSpace(raw)
-	if len(trimmed) == 0 || string(trimmed) == "null" {
-		return ""
-	}
-	if trimmed[0] == '"' {
-		return wire.Text(trimmed)
-	}
-	return string(trimmed)
 }
 
 // assembler puts tool calls together from pieces.

@@ -10,11 +10,8 @@
 package openai
 
 import (
-	"net/url"
-	"strings"
 	"sync/atomic"
 
-	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
 )
@@ -60,32 +57,12 @@ var _ llm.Model = (*Model)(nil)
 
 // New checks the configuration. Errors are fault.Invalid.
 func New(cfg Config) (*Model, error) {
-	if strings.TrimSpace(cfg.Model) == "" {
-		return nil, fault.New(fault.Invalid, "llm_model_missing", "No model is set.")
-	}
-	if cfg.BaseURL == "" {
-		cfg.BaseURL = DefaultBaseURL
-	}
-	endpoint, err := endpointOf(cfg.BaseURL)
+	endpoint, err := cfg.Resolve(DefaultBaseURL)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
-		return nil, err
-	}
+	wire.AddPath(endpoint, "/chat/completions")
 	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: cfg.Client()}, nil
-}
-
-// endpointOf returns the URL of the call. The base may end in a slash or hold
-// the call's path already; its query (API versions) is kept.
-func endpointOf(base string) (*url.URL, error) {
-	const path = "/chat/completions"
-	u, err := wire.Endpoint(base)
-	if err != nil {
-		return nil, err
-	}
-	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path) + path
-	return u, nil
 }
 
 // Info implements llm.Model. Images count as taken until the endpoint refuses one.

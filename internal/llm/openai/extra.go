@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 
 	"parley/internal/content"
+	"parley/internal/llm/wire"
 )
 
-// CallExtraKey is the member of Message.Extra that holds the fields of a
+// callExtraKey is the member of Message.Extra that holds the fields of a
 // provider's own of single tool calls (such as thought signatures): a JSON
 // object from call id to an object of those fields.
-const CallExtraKey = "tool_calls"
+const callExtraKey = "tool_calls"
 
-// callExtra reads Extra[CallExtraKey]; what cannot be read is dropped.
+// callExtra reads Extra[callExtraKey]; what cannot be read is dropped.
 func callExtra(extra map[string]json.RawMessage) map[string]map[string]json.RawMessage {
 	var byID map[string]map[string]json.RawMessage
-	if json.Unmarshal(extra[CallExtraKey], &byID) != nil {
+	if json.Unmarshal(extra[callExtraKey], &byID) != nil {
 		return nil
 	}
 	return byID
@@ -182,13 +183,10 @@ func withCalls(extra map[string]json.RawMessage, calls []*call) map[string]json.
 	if extra == nil {
 		extra = map[string]json.RawMessage{}
 	}
-	extra[CallExtraKey] = b
+	extra[callExtraKey] = b
 	return extra
 }
 
-// originCompletion marks calls of this API (agent protocol 4.3).
-const originCompletion = "completion"
-
 func (c *call) content() content.ToolCall {
-	return content.ToolCall{ID: c.ID, Name: c.name, Arguments: string(c.args), Origin: originCompletion}
+	return content.ToolCall{ID: c.ID, Name: c.name, Arguments: string(c.args), Origin: wire.OriginCompletion}
 }

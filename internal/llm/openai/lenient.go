@@ -1,17 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"parley/internal/llm/wire"
 )
-
-// isError reports whether an error member says something.
-func isError(raw json.RawMessage) bool {
-	s := string(bytes.TrimSpace(raw))
-	return !wire.IsNull(raw) && s != `""` && s != "{}" && s != "false"
-}
 
 // contentText reads a message's content: a string, or a list of parts, of which
 // some hold reasoning.

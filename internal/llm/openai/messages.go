@@ -163,7 +163,7 @@ func (h *history) addAnswer(msg content.Message) {
 	var perCall map[string]map[string]json.RawMessage
 	if own, _ := wire.Own(msg.Extra, h.m.source()); len(own) > 0 && h.w.may(refusedExtra) {
 		w.extra, perCall = maps.Clone(own), callExtra(own)
-		delete(w.extra, CallExtraKey)
+		delete(w.extra, callExtraKey)
 	}
 	for _, c := range msg.ToolCalls {
 		w.ToolCalls = append(w.ToolCalls, wireCall{ID: h.openCall(c.ID), Type: "function", extra: perCall[c.ID],

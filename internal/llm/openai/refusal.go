@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/internal/llm"
+	"parley/internal/llm/failure"
 	"parley/internal/llm/wire"
 )
 
@@ -76,15 +77,7 @@ func complaints() []complaint {
 }
 
 func (c complaint) matches(text string) bool {
-	if c.field != "" && mentions(text, c.field) {
-		return true
-	}
-	for _, w := range c.words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return c.field != "" && mentions(text, c.field) || failure.Says(text, c.words...)
 }
 
 // mentions reports whether text names a field as a whole word.
@@ -175,7 +168,7 @@ func (m *Model) complainsOfExtra(message string, req *llm.Request) bool {
 	for _, msg := range req.Messages {
 		own, _ := wire.Own(msg.Extra, m.source())
 		for key := range own {
-			if key != CallExtraKey && strings.Contains(message, key) {
+			if key != callExtraKey && strings.Contains(message, key) {
 				return true
 			}
 		}

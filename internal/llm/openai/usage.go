@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"parley/internal/llm/wire"
 )
@@ -32,17 +31,6 @@ func readUsage(raw json.RawMessage) usage {
 	if u.Reasoning > 0 && wire.Count(o["total_tokens"]) == u.Prompt+u.Completion+u.Reasoning {
 		u.Completion += u.Reasoning
 	}
-	if c, ok := wire.Number(o["cost"]); ok && c >= 0 {
-		u.cost = &c
-	}
+	u.cost = wire.Cost(o["cost"])
 	return u
-}
-
-// headerCost reads the cost that a LiteLLM proxy puts into a header.
-func headerCost(h http.Header) *float64 {
-	c, ok := wire.Number(json.RawMessage(h.Get("X-Litellm-Response-Cost")))
-	if !ok || c < 0 {
-		return nil
-	}
-	return &c
 }

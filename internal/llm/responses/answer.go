@@ -2,7 +2,6 @@ package responses
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -16,21 +15,20 @@ import (
 
 // answer gathers what a model says.
 type answer struct {
-	onDelta func(llm.Delta)
+	wire.Listener
 
-	id       string
-	items    []*item
-	ended    string // completed, incomplete or what the endpoint calls it; "" = not yet
-	reason   string // why it is incomplete
-	usage    json.RawMessage
-	spoke    *item // the last message with a text
-	thought  bool  // there was a thought
-	streamed bool  // something was handed to onDelta
+	id      string
+	items   []*item
+	ended   string // completed, incomplete or what the endpoint calls it; "" = not yet
+	reason  string // why it is incomplete
+	usage   json.RawMessage
+	spoke   *item // the last message with a text
+	thought bool  // there was a thought
 }
 
 func (a *answer) takeID(raw json.RawMessage) {
 	var r result
-	if a.id == "" && lenient(raw, &r) == nil {
+	if a.id == "" && wire.Lenient(raw, &r) == nil {
 		a.id = r.ID
 	}
 }
@@ -38,10 +36,10 @@ func (a *answer) takeID(raw json.RawMessage) {
 // takeWhole adds an answer that came as one document. Errors are *llm.Error.
 func (a *answer) takeWhole(body []byte) error {
 	var r result
-	if err := lenient(body, &r); err != nil {
+	if err := wire.Lenient(body, &r); err != nil {
 		return wire.Broken("the endpoint sent something that is not a response", body, err)
 	}
-	if isError(r.Error) {
+	if wire.IsError(r.Error) {
 		return failure.Payload([]byte(`{"error":` + string(r.Error) + `}`))
 	}
 	if r.Output == nil && r.Status == "" {
@@ -54,12 +52,12 @@ func (a *answer) takeWhole(body []byte) error {
 func (a *answer) takeResult(status string, raw json.RawMessage) error {
 	var r result
 	if !wire.IsNull(raw) {
-		if err := lenient(raw, &r); err != nil {
+		if err := wire.Lenient(raw, &r); err != nil {
 			return wire.Broken("the endpoint sent something that is not a response", raw, err)
 		}
 	}
 	switch {
-	case isError(r.Error):
+	case wire.IsError(r.Error):
 		return failure.Payload([]byte(`{"error":` + string(r.Error) + `}`))
 	case status == "failed" || status == "cancelled":
 		return &llm.Error{Class: llm.ClassOverloaded, Message: "the provider broke off the answer without a reason: " + status}
@@ -129,7 +127,7 @@ func (a *answer) say(it *item, number int, piece string) {
 		piece = "\n" + piece // as content.JoinText joins them
 	}
 	a.spoke = it
-	a.emit(llm.Delta{Text: piece})
+	a.Tell(llm.Delta{Text: piece})
 }
 
 // sayAll takes over a whole text: what is not shown of it yet is said. A whole
@@ -159,7 +157,7 @@ func (a *answer) think(it *item, number int, piece string) {
 		piece = paragraph + piece
 	}
 	a.thought = true
-	a.emit(llm.Delta{Reasoning: piece})
+	a.Tell(llm.Delta{Reasoning: piece})
 }
 
 func (a *answer) thinkAll(it *item, number int, whole string) {
@@ -173,13 +171,6 @@ func (a *answer) thinkAll(it *item, number int, whole string) {
 	}
 }
 
-func (a *answer) emit(d llm.Delta) {
-	if a.onDelta != nil {
-		a.streamed = true
-		a.onDelta(d)
-	}
-}
-
 // response finishes the answer. Errors are *llm.Error.
 func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Response, error) {
 	if len(a.items) == 0 {
@@ -189,12 +180,9 @@ func (m *Model) response(a *answer, req *llm.Request, h http.Header) (*llm.Respo
 	if err != nil {
 		return nil, err
 	}
-	resp := &llm.Response{ID: a.id, FinishReason: a.finish(len(msg.ToolCalls) > 0), Message: msg}
+	resp := &llm.Response{ID: wire.ResponseID(a.id), FinishReason: a.finish(len(msg.ToolCalls) > 0), Message: msg}
 	if resp.FinishReason == "content_filter" && len(msg.Parts) == 0 && len(msg.ToolCalls) == 0 {
 		return nil, a.nothing()
-	}
-	if resp.ID == "" {
-		resp.ID = "resp-" + strings.ToLower(rand.Text())
 	}
 	resp.Usage, resp.Cost, resp.Reported = m.account(a.usage, resp.ID, h)
 	return resp, nil

@@ -1,16 +1,12 @@
 package responses
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
 
 	"parley/internal/llm"
-	"parley/internal/llm/failure"
-	"parley/internal/llm/sse"
 	"parley/internal/llm/wire"
 )
 
@@ -44,14 +40,14 @@ func (m *Model) Do(ctx context.Context, req *llm.Request) (*llm.Response, error)
 func (m *Model) once(ctx context.Context, req *llm.Request, s shape) (*llm.Response, error) {
 	body, err := m.encode(req, s)
 	if err != nil {
-		return nil, &llm.Error{Class: llm.ClassMalformed, Err: err, NotSent: true, Message: "the history cannot be encoded"}
+		return nil, wire.Unencodable(err)
 	}
-	a := &answer{onDelta: req.OnDelta}
+	a := &answer{Listener: wire.Listen(req)}
 	var resp *llm.Response
 	err = m.client.Do(ctx, wire.Call{URL: m.url, Header: m.headers(req), Body: body, Advise: m.advise,
-		Streamed: func() bool { return a.streamed },
+		Streamed: a.Streamed,
 		Read: func(in *wire.Answer) error {
-			if err := in.Decode(a.takeEvents, a.takeBody); err != nil {
+			if err := in.Decode(a.stream(), a.takeBody); err != nil {
 				return err
 			}
 			resp, err = m.response(a, req, in.Header)
@@ -62,13 +58,7 @@ func (m *Model) once(ctx context.Context, req *llm.Request, s shape) (*llm.Respo
 
 func (m *Model) headers(req *llm.Request) http.Header {
 	return m.cfg.Header(req, func(h http.Header) {
-		switch key := m.cfg.APIKey; {
-		case !key.IsSet():
-		case m.cfg.KeyHeader != "":
-			h.Set(m.cfg.KeyHeader, key.Reveal())
-		default:
-			h.Set("Authorization", "Bearer "+key.Reveal())
-		}
+		m.cfg.Authorize(h, m.cfg.KeyHeader)
 		if m.cfg.SessionHeader != "" && req.SessionID != "" {
 			h.Set(m.cfg.SessionHeader, req.SessionID)
 		}
@@ -78,8 +68,7 @@ func (m *Model) headers(req *llm.Request) http.Header {
 // advise adds what to do where a refusal is likely a matter of configuration.
 func (m *Model) advise(e *llm.Error) {
 	if (e.Status == http.StatusNotFound && e.Class != llm.ClassMalformed) || e.Status == http.StatusMethodNotAllowed {
-		e.Message = failure.Bound("the endpoint " + m.host + " does not know the model \"" + m.cfg.Model +
-			"\" or the Responses API; check the model id and the base URL, or choose the chat API (it said: " + e.Message + ")")
+		m.cfg.Unknown(e, m.host, "the Responses API", "the base URL, or choose the chat API")
 	}
 }
 
@@ -91,30 +80,17 @@ func (a *answer) takeBody(body []byte) error {
 	return a.takeWhole(body)
 }
 
-// takeEvents reads to the event that ends an answer. An end before it is a
+// stream reads events to the one that ends an answer. An end before it is a
 // broken stream, also one with the end mark of the chat API.
-func (a *answer) takeEvents(events *sse.Reader, _ func()) error {
-	for {
-		ev, err := events.Next()
-		switch {
-		case errors.Is(err, sse.ErrTooLong):
-			return wire.ErrTooLarge()
-		case errors.Is(err, io.EOF):
-			return io.ErrUnexpectedEOF
-		case err != nil:
-			return err
-		}
-		data := bytes.TrimSpace(ev.Data)
-		switch {
-		case len(data) == 0:
-			continue
-		case string(data) == "[DONE]":
-			return io.ErrUnexpectedEOF
-		case data[0] != '{':
-			return failure.Payload(data) // a gateway's text
-		}
-		if done, err := a.takeEvent(ev.Name, data); done || err != nil {
-			return err
-		}
+func (a *answer) stream() wire.Stream {
+	return wire.Stream{Take: a.takeEvent, Finished: a.isEnded, End: a.end}
+}
+
+func (a *answer) isEnded() bool { return a.ended != "" }
+
+func (a *answer) end(cause error) error {
+	if cause == nil && !a.isEnded() {
+		return io.ErrUnexpectedEOF
 	}
+	return cause
 }

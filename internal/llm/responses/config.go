@@ -10,11 +10,9 @@
 package responses
 
 import (
-	"net/url"
 	"strings"
 	"sync/atomic"
 
-	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
 )
@@ -51,36 +49,16 @@ var _ llm.Model = (*Model)(nil)
 // below MinOutput is raised to it.
 func New(cfg Config) (*Model, error) {
 	cfg.Model = strings.TrimSpace(cfg.Model)
-	if cfg.Model == "" {
-		return nil, fault.New(fault.Invalid, "llm_model_missing", "No model is set.")
-	}
-	if cfg.BaseURL == "" {
-		cfg.BaseURL = DefaultBaseURL
-	}
-	endpoint, err := endpointOf(cfg.BaseURL)
+	endpoint, err := cfg.Resolve(DefaultBaseURL)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.APIKey, err = wire.Key(cfg.APIKey); err != nil {
-		return nil, err
-	}
+	wire.AddPath(endpoint, "/responses")
 	if cfg.MaxOutput > 0 {
 		cfg.MaxOutput = max(cfg.MaxOutput, MinOutput)
 	}
 	return &Model{cfg: cfg, url: endpoint.String(), host: endpoint.Host, client: cfg.Client(),
 		source: "responses " + endpoint.Host + " " + cfg.Model}, nil
-}
-
-// endpointOf returns the URL of the call. The base may end in a slash or hold
-// the call's path already.
-func endpointOf(base string) (*url.URL, error) {
-	const path = "/responses"
-	u, err := wire.Endpoint(base)
-	if err != nil {
-		return nil, err
-	}
-	u.Path = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path) + path
-	return u, nil
 }
 
 // Info implements llm.Model.

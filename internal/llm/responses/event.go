@@ -2,8 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 
 	"parley/internal/llm/failure"
@@ -41,22 +39,12 @@ type result struct {
 	} `json:"incomplete_details"`
 }
 
-// lenient decodes what fits. Errors are of the syntax only.
-func lenient(raw []byte, v any) error {
-	err := json.Unmarshal(raw, v)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return nil
-	}
-	return err
-}
-
-// takeEvent adds an event, a JSON object. done means that the answer is
-// complete. Errors are *llm.Error, or io.ErrUnexpectedEOF for half an event.
+// takeEvent adds an event. done means that the answer is complete. Errors are
+// *llm.Error, or io.ErrUnexpectedEOF for half an event.
 func (a *answer) takeEvent(name string, data []byte) (done bool, err error) {
 	var ev event
-	if lenient(data, &ev) != nil {
-		return false, io.ErrUnexpectedEOF // the end of the connection cut it in two
+	if data[0] != '{' || wire.Lenient(data, &ev) != nil {
+		return false, wire.BrokenEvent(data)
 	}
 	if ev.Type == "" {
 		ev.Type = name
@@ -70,7 +58,7 @@ func (a *answer) takeEvent(name string, data []byte) (done bool, err error) {
 		a.takeID(ev.Response)
 		return false, nil
 	}
-	if isError(ev.Error) {
+	if wire.IsError(ev.Error) {
 		return false, failure.Payload(data)
 	}
 	return false, a.takePiece(&ev)
@@ -103,10 +91,4 @@ func (a *answer) takePiece(ev *event) error {
 		return a.on(ev, typeCall, func(it *item) { it.setArguments(ev.Arguments) })
 	}
 	return nil
-}
-
-// isError reports whether an error member says something.
-func isError(raw json.RawMessage) bool {
-	s := strings.TrimSpace(string(raw))
-	return !wire.IsNull(raw) && s != `""` && s != "{}" && s != "false"
 }

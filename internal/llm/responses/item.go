@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ type wireText struct {
 // readItem reads an item; ok is false for what is none.
 func readItem(raw json.RawMessage) (w *wireItem, ok bool) {
 	w = &wireItem{}
-	return w, !wire.IsNull(raw) && lenient(raw, w) == nil && w.Type != ""
+	return w, !wire.IsNull(raw) && wire.Lenient(raw, w) == nil && w.Type != ""
 }
 
 // describe takes over what a raw item says of itself.
@@ -72,7 +71,7 @@ func (it *item) describe(w *wireItem) {
 	if name := strings.TrimSpace(w.Name); name != "" {
 		it.name = name
 	}
-	it.setArguments(argumentText(w.Arguments))
+	it.setArguments(wire.ArgumentText(w.Arguments))
 }
 
 // setArguments replaces the arguments that came in pieces by the whole, which
@@ -81,18 +80,6 @@ func (it *item) setArguments(whole string) {
 	if whole != "" {
 		it.args = []byte(whole)
 	}
-}
-
-// argumentText reads arguments: a string, or an object where endpoints send one.
-func argumentText(raw json.RawMessage) string {
-	trimmed := bytes.TrimSpace(raw)
-	if wire.IsNull(trimmed) {
-		return ""
-	}
-	if trimmed[0] == '"' {
-		return wire.Text(trimmed)
-	}
-	return string(trimmed)
 }
 
 // part returns the text with the number, a new one if there is none.

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/content"
 	"parley/internal/llm"
+	"parley/internal/llm/failure"
 	"parley/internal/llm/wire"
 )
 
@@ -64,13 +65,13 @@ func (m *Model) learn(err error, req *llm.Request, s shape) (shape, bool) {
 	}
 	text := strings.ToLower(e.Message)
 	for _, c := range complaints() {
-		if !s.refused.has(c.refused) && m.sends(c.refused, req, s) && containsAny(text, c.words) {
+		if !s.refused.has(c.refused) && m.sends(c.refused, req, s) && failure.Says(text, c.words...) {
 			s.refused |= c.refused
 			return s, true
 		}
 	}
-	if newest := m.newestThought(req, s); newest != "" && containsAny(text, []string{"encrypted content", "encrypted_content",
-		"required following item", "required 'reasoning' item", "item with id", "type 'reasoning'", "'reasoning'"}) {
+	if newest := m.newestThought(req, s); newest != "" && failure.Says(text, "encrypted content", "encrypted_content",
+		"required following item", "required 'reasoning' item", "item with id", "type 'reasoning'", "'reasoning'") {
 		s.stale = newest
 		return s, true
 	}
@@ -111,15 +112,6 @@ func hasToolImage(req *llm.Request) bool {
 			if msg.Role == content.RoleTool && p.Type == content.TypeImage {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-func containsAny(s string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(s, w) {
-			return true
 		}
 	}
 	return false

@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -20,12 +21,7 @@ func (m *Model) account(raw json.RawMessage, id string, h http.Header) (u wire.U
 		Write:      wire.Count(in["cache_write_tokens"], in["cache_creation_tokens"]),
 		Reasoning:  wire.Count(out["reasoning_tokens"]),
 	}
-	for _, given := range []json.RawMessage{o["cost"], json.RawMessage(h.Get("X-Litellm-Response-Cost"))} {
-		if c, ok := wire.Number(given); ok && c >= 0 {
-			u, cost = m.cfg.Account(counts, id, len(o) > 0, &c)
-			return u, cost, true
-		}
-	}
-	u, cost = m.cfg.Account(counts, id, len(o) > 0, nil)
-	return u, cost, false
+	own := cmp.Or(wire.Cost(o["cost"]), wire.HeaderCost(h))
+	u, cost = m.cfg.Account(counts, id, len(o) > 0, own)
+	return u, cost, own != nil
 }

@@ -33,9 +33,6 @@ type Model struct {
 
 var _ llm.Model = (*Model)(nil)
 
-// New returns the model.
-func New() *Model { return &Model{} }
-
 // Info implements llm.Model.
 func (m *Model) Info() llm.Info {
 	return llm.Info{Model: ID, Vision: true, NativeTools: true, Price: &llm.Price{}, Demo: true}

@@ -32,7 +32,7 @@ func request(user string) *llm.Request {
 // the arguments) and returns a line per call, until the finish tool or a text.
 func drive(t *testing.T, req *llm.Request, results map[string]string) []string {
 	t.Helper()
-	m := scripted.New()
+	m := &scripted.Model{}
 	var log []string
 	seen := map[string]bool{}
 	for range 30 {
@@ -120,7 +120,7 @@ func TestSteps(t *testing.T) {
 
 func TestANewMessageStartsANewScript(t *testing.T) {
 	req := request("run: one\nrun: two")
-	resp, err := scripted.New().Do(t.Context(), req)
+	resp, err := (&scripted.Model{}).Do(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestWithoutToolsItGivesATitle(t *testing.T) {
 }
 
 func TestDeterministicAndStreamed(t *testing.T) {
-	m := scripted.New()
+	m := &scripted.Model{}
 	ask := func() (*llm.Response, string, int) {
 		var said strings.Builder
 		n := 0
@@ -177,7 +177,7 @@ func TestDeterministicAndStreamed(t *testing.T) {
 func TestErrorsEndAfterTheirAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
-		m := retry.New(scripted.New(), retry.Policy{Jitter: -1}, func(_ context.Context, r llm.Retry) { waits = append(waits, r.Wait) })
+		m := retry.New(&scripted.Model{}, retry.Policy{Jitter: -1}, func(_ context.Context, r llm.Retry) { waits = append(waits, r.Wait) })
 		resp, err := m.Do(t.Context(), request("error: rate_limit 2\nrun: x"))
 		if err != nil || len(resp.Message.ToolCalls) != 1 || len(waits) != 2 {
 			t.Fatalf("%+v, %v, waits %v", resp, err, waits)
@@ -189,7 +189,7 @@ func TestErrorInTheMiddle(t *testing.T) {
 	req := request("error: stream")
 	said := ""
 	req.OnDelta = func(d llm.Delta) { said += d.Text }
-	_, err := scripted.New().Do(t.Context(), req)
+	_, err := (&scripted.Model{}).Do(t.Context(), req)
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Class != llm.ClassNetwork || !e.Streamed || said == "" {
 		t.Errorf("%#v, said %q", err, said)
@@ -203,14 +203,14 @@ func TestWaitAndTokensEndWithTheContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			start := time.Now()
 			time.AfterFunc(time.Second, func() { cancel(stopped) })
-			if _, err := scripted.New().Do(ctx, request(user)); !errors.Is(err, stopped) || time.Since(start) != time.Second {
+			if _, err := (&scripted.Model{}).Do(ctx, request(user)); !errors.Is(err, stopped) || time.Since(start) != time.Second {
 				t.Errorf("%s: %v after %v", user, err, time.Since(start))
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if _, err := scripted.New().Do(t.Context(), request("wait 1.5\nsay: x")); err != nil || time.Since(start) != 1500*time.Millisecond {
+		if _, err := (&scripted.Model{}).Do(t.Context(), request("wait 1.5\nsay: x")); err != nil || time.Since(start) != 1500*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
@@ -230,7 +230,7 @@ func FuzzParse(f *testing.F) {
 		req := request(text)
 		req.OnDelta = func(llm.Delta) { cancel() } // no slow streams here
 		time.AfterFunc(10*time.Millisecond, cancel)
-		resp, err := scripted.New().Do(ctx, req)
+		resp, err := (&scripted.Model{}).Do(ctx, req)
 		if err != nil {
 			return
 		}

@@ -78,6 +78,6 @@ func understood(req *llm.Request, resp *llm.Response, shown *filter) *llm.Respon
 		out.Message.Parts = []content.Part{content.Text(said)}
 	}
 	out.Message.ToolCalls = []content.ToolCall{{ID: wire.FreshID("", wire.TakenIDs(req)), Name: c.name,
-		Arguments: c.arguments, Origin: "completion"}}
+		Arguments: c.arguments, Origin: wire.OriginCompletion}}
 	return &out
 }

@@ -1,12 +1,17 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"parley/internal/account"
+	"parley/internal/fault"
 	"parley/internal/llm"
+	"parley/internal/llm/failure"
 )
 
 // ModelConfig is what every adapter is made from. The factory fills it from the
@@ -48,6 +53,23 @@ type ModelConfig struct {
 	CacheRetention string // "24h", "1h", "5m"; "" = the provider's default
 }
 
+// Resolve checks what every adapter needs, a model, an address and a key that can
+// be sent, and sets the address to base, the provider's own, where there is none.
+// It returns the address; a missing key is none of its errors, which are
+// fault.Invalid.
+func (c *ModelConfig) Resolve(base string) (*url.URL, error) {
+	if strings.TrimSpace(c.Model) == "" {
+		return nil, fault.New(fault.Invalid, "llm_model_missing", "No model is set.")
+	}
+	c.BaseURL = cmp.Or(c.BaseURL, base)
+	u, err := Endpoint(c.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	c.APIKey, err = Key(c.APIKey)
+	return u, err
+}
+
 // Output returns the bound of one call's answer, in tokens; 0 = none.
 func (c *ModelConfig) Output(req *llm.Request) int64 {
 	switch {
@@ -61,10 +83,7 @@ func (c *ModelConfig) Output(req *llm.Request) int64 {
 
 // Name is the model's name as the user knows it.
 func (c *ModelConfig) Name() string {
-	if c.DisplayModel != "" {
-		return c.DisplayModel
-	}
-	return c.Model
+	return cmp.Or(c.DisplayModel, c.Model)
 }
 
 // Info is what llm.Model.Info returns.
@@ -86,6 +105,26 @@ func (c *ModelConfig) Header(req *llm.Request, set func(http.Header)) http.Heade
 		h.Set(k, v)
 	}
 	return h
+}
+
+// Authorize adds the key to a call, if there is one: bare in the header of that
+// name, "" = as a bearer token.
+func (c *ModelConfig) Authorize(h http.Header, name string) {
+	switch {
+	case !c.APIKey.IsSet():
+	case name != "":
+		h.Set(name, c.APIKey.Reveal())
+	default:
+		h.Set("Authorization", "Bearer "+c.APIKey.Reveal())
+	}
+}
+
+// Unknown makes e say that the endpoint at host knows neither the model nor what
+// else it was asked for (such as "the path"), and what to check beside the model
+// id; what the endpoint said itself stays in it.
+func (c *ModelConfig) Unknown(e *llm.Error, host, what, check string) {
+	e.Message = failure.Bound("the endpoint " + host + " does not know the model \"" + c.Model + "\" or " + what +
+		"; check the model id and " + check + " (it said: " + e.Message + ")")
 }
 
 // Client returns the client of the configuration. Its secrets are the key, then

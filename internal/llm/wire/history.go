@@ -1,17 +1,19 @@
 package wire
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
 	"strings"
 
 	"parley/internal/content"
-	"parley/internal/llm"
 )
 
 var illegalInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+
+// OriginCompletion marks the tool calls of all APIs but Responses (agent protocol
+// 4.3).
+const OriginCompletion = "completion"
 
 // maxName is the longest tool name that all known endpoints accept.
 const maxName = 64
@@ -47,29 +49,6 @@ func LegalArguments(args string) string {
 		return "{}"
 	}
 	return string(marker)
-}
-
-// TakenIDs are the tool call ids of the history: a new call must not have one of
-// them, though some endpoints count from 0 in every answer.
-func TakenIDs(req *llm.Request) map[string]bool {
-	taken := map[string]bool{}
-	for _, msg := range req.Messages {
-		for _, c := range msg.ToolCalls {
-			taken[c.ID] = true
-		}
-	}
-	return taken
-}
-
-// FreshID returns given if it is an id that is not taken, else one of ours, and
-// notes it as taken.
-func FreshID(given string, taken map[string]bool) string {
-	for given == "" || taken[given] {
-		// Nine letters or digits are an id for every endpoint, the strictest included.
-		given = strings.ToLower(rand.Text()[:9])
-	}
-	taken[given] = true
-	return given
 }
 
 // SplitImages divides the parts of a message.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -60,4 +61,33 @@ func IsObject(b []byte) bool {
 func IsNull(raw json.RawMessage) bool {
 	b := bytes.TrimSpace(raw)
 	return len(b) == 0 || string(b) == "null"
+}
+
+// IsError reports whether an error member says something.
+func IsError(raw json.RawMessage) bool {
+	s := string(bytes.TrimSpace(raw))
+	return !IsNull(raw) && s != `""` && s != "{}" && s != "false"
+}
+
+// Lenient decodes JSON and leaves members of the wrong type empty. Errors are of
+// the syntax only.
+func Lenient(raw []byte, v any) error {
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(raw, v); err != nil && !errors.As(err, &wrong) {
+		return err
+	}
+	return nil
+}
+
+// ArgumentText reads the arguments of a tool call, or a piece of them: a text, or
+// the object itself, which some endpoints send; "" if there are none.
+func ArgumentText(raw json.RawMessage) string {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case IsNull(trimmed):
+		return ""
+	case trimmed[0] == '"':
+		return Text(trimmed)
+	}
+	return string(trimmed)
 }

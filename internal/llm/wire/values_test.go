@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"math"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/content"
+	"parley/internal/fault"
 	"parley/internal/llm"
+	"parley/internal/llm/failure"
 	"parley/internal/llm/llmtest"
 	"parley/internal/llm/wire"
 )
@@ -43,6 +46,70 @@ func TestModelConfig(t *testing.T) {
 	}
 	if _, cost := c.Account(wire.Counts{}, "r", false, nil); cost != nil {
 		t.Errorf("cost %v of nothing known", *cost)
+	}
+}
+
+// TestResolve: what is missing or cannot be is refused, and the defaults are filled in.
+func TestResolve(t *testing.T) {
+	c := wire.ModelConfig{Model: "m", APIKey: account.NewSecret(" key\n")}
+	u, err := c.Resolve("https://home.example/v1")
+	if err != nil || u.String() != c.BaseURL || c.BaseURL != "https://home.example/v1" || c.APIKey.Reveal() != "key" {
+		t.Errorf("%v, %v, %+v", u, err, c)
+	}
+	c.BaseURL = "http://other.example/a?v=1#f"
+	if u, err := c.Resolve("https://home.example/v1"); err != nil || u.String() != "http://other.example/a?v=1" {
+		t.Errorf("%v, %v", u, err)
+	}
+	for code, c := range map[string]wire.ModelConfig{
+		"llm_model_missing":    {Model: " "},
+		"llm_base_url_invalid": {Model: "m", BaseURL: "host"},
+		"llm_api_key_invalid":  {Model: "m", APIKey: account.NewSecret("a b")},
+	} {
+		if _, err := c.Resolve("https://home.example"); fault.CodeOf(err) != code || !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+func TestAddPath(t *testing.T) {
+	for base, want := range map[string]string{"https://h": "https://h/call/it", "https://h/v1/": "https://h/v1/call/it",
+		"https://h/v1/call/it/?v=1": "https://h/v1/call/it?v=1"} {
+		u, err := wire.Endpoint(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wire.AddPath(u, "/call/it"); u.String() != want {
+			t.Errorf("%s: %s", base, u)
+		}
+	}
+}
+
+func TestAuthorize(t *testing.T) {
+	key := wire.ModelConfig{APIKey: account.NewSecret("key")}
+	for _, tt := range []struct {
+		cfg  wire.ModelConfig
+		name string
+		want http.Header
+	}{
+		{key, "", http.Header{"Authorization": {"Bearer key"}}},
+		{key, "x-api-key", http.Header{"X-Api-Key": {"key"}}},
+		{wire.ModelConfig{}, "", http.Header{}},
+		{wire.ModelConfig{}, "x-api-key", http.Header{}},
+	} {
+		h := http.Header{}
+		tt.cfg.Authorize(h, tt.name)
+		if d := cmp.Diff(tt.want, h); d != "" {
+			t.Errorf("%q (-want +got)\n%s", tt.name, d)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	e := &llm.Error{Message: "no such thing" + strings.Repeat("x", 10_000)}
+	(&wire.ModelConfig{Model: "m"}).Unknown(e, "h", "the path", "the base URL")
+	const want = `the endpoint h does not know the model "m" or the path; check the model id and the base URL (it said: no such thing`
+	if !strings.HasPrefix(e.Message, want) || len(e.Message) > failure.MaxMessage+len(failure.CutMark) {
+		t.Error(e.Message)
 	}
 }
 
@@ -82,6 +149,28 @@ func TestLenient(t *testing.T) {
 			t.Errorf("IsObject(%q)", in)
 		}
 	}
+	for in, want := range map[string]bool{"": false, "null": false, `""`: false, "{}": false, "false": false, `"no"`: true, `{"a":1}`: true} {
+		if wire.IsError(raw(in)) != want {
+			t.Errorf("IsError(%q)", in)
+		}
+	}
+	for in, want := range map[string]string{"": "", " null": "", `"{\"a\":1}"`: `{"a":1}`, ` {"a": 1}`: `{"a": 1}`} {
+		if got := wire.ArgumentText(raw(in)); got != want {
+			t.Errorf("ArgumentText(%q): %q", in, got)
+		}
+	}
+	var v struct{ A, B int }
+	if err := wire.Lenient([]byte(`{"a":"x","b":2}`), &v); err != nil || v.B != 2 || wire.Lenient([]byte(`{"a"`), &v) == nil {
+		t.Errorf("Lenient: %+v, %v", v, err)
+	}
+	for in, want := range map[string]float64{"0.5": 0.5, `"0"`: 0} {
+		if c := wire.HeaderCost(http.Header{"X-Litellm-Response-Cost": {in}}); c == nil || *c != want {
+			t.Errorf("HeaderCost(%q): %v", in, c)
+		}
+	}
+	if wire.Cost(raw("-1")) != nil || wire.HeaderCost(nil) != nil {
+		t.Error("Cost")
+	}
 	if !wire.IsNull(nil) || !wire.IsNull(raw(" null ")) || wire.IsNull(raw("0")) {
 		t.Error("IsNull")
 	}
@@ -115,6 +204,9 @@ func TestIDs(t *testing.T) {
 		if id := wire.FreshID(given, taken); !short.MatchString(id) || !taken[id] {
 			t.Errorf("%q became %q", given, id)
 		}
+	}
+	if wire.ResponseID("r") != "r" || !regexp.MustCompile(`^resp-[a-z0-9]{26}$`).MatchString(wire.ResponseID("")) {
+		t.Error("ResponseID")
 	}
 }
 

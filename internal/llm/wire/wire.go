@@ -87,6 +87,12 @@ func Endpoint(base string) (*url.URL, error) {
 	return u, nil
 }
 
+// AddPath adds the path of a call to the address of an API, which may end in a
+// slash or have the path already. Its query, such as a version, is kept.
+func AddPath(base *url.URL, path string) {
+	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), path) + path
+}
+
 // Key checks an API key. Errors are fault.Invalid and do not hold it.
 func Key(key account.Secret) (account.Secret, error) {
 	key = account.NewSecret(strings.TrimSpace(key.Reveal()))
@@ -232,11 +238,10 @@ func (a *Answer) Events() *sse.Reader { return sse.NewReader(a, MaxEvent) }
 
 // Decode reads an answer that is a stream of events, or one document, which is
 // also what some endpoints send where a stream was asked for. A stream under a
-// wrong content type is one all the same. complete is what stream calls when the
-// answer is there, see Complete.
-func (a *Answer) Decode(stream func(events *sse.Reader, complete func()) error, whole func(body []byte) error) error {
+// wrong content type is one all the same.
+func (a *Answer) Decode(stream Stream, whole func(body []byte) error) error {
 	if a.IsEventStream() {
-		err := stream(a.Events(), a.Complete)
+		err := stream.Read(a.Events(), a.Complete)
 		if err == nil {
 			a.Drain()
 		}
@@ -252,7 +257,7 @@ func (a *Answer) Decode(stream func(events *sse.Reader, complete func()) error, 
 	}
 	for _, prefix := range []string{"data:", "event:", ":"} {
 		if bytes.HasPrefix(body, []byte(prefix)) {
-			return stream(sse.NewReader(bytes.NewReader(body), MaxEvent), func() {})
+			return stream.Read(sse.NewReader(bytes.NewReader(body), MaxEvent), func() {})
 		}
 	}
 	return whole(body)
@@ -276,6 +281,11 @@ func (a *Answer) Drain() {
 // ErrTooLarge says that an answer is over the bounds.
 func ErrTooLarge() *llm.Error {
 	return &llm.Error{Class: llm.ClassBadRequest, Message: "the answer is larger than 64 MiB"}
+}
+
+// Unencodable returns the error of a history that cannot be written as a request.
+func Unencodable(err error) *llm.Error {
+	return &llm.Error{Class: llm.ClassMalformed, NotSent: true, Err: err, Message: "the history cannot be encoded"}
 }
 
 // Broken returns the error of an answer that cannot be read; raw is its begin.

@@ -22,17 +22,7 @@ func (c conversations) Create(ctx context.Context, conv *conversation.Conversati
 	if err != nil {
 		return classify(op, "", err)
 	}
-	return c.s.writes.do(ctx, op, func(t *tx) error {
-		err := t.exec(insertConversation, append(r.columns(), r.fixed()...)...)
-		if isDuplicate(err) {
-			return fault.New(fault.Conflict, store.CodeExists, "A conversation with this id exists already.").WithOp(op)
-		}
-		if err != nil {
-			return err
-		}
-		return t.exec(`INSERT INTO conversation_details (conversation, options, initial_message) VALUES ($1, $2, $3)`,
-			string(conv.ID), r.options, r.initial)
-	})
+	return c.s.writes.do(ctx, op, func(t *tx) error { return r.insert(t, logHead{head: conv.Summary.Head, inOrder: true}) })
 }
 
 // Get implements store.Conversations.
@@ -173,7 +163,7 @@ func (c conversations) Update(ctx context.Context, id conversation.ID, now time.
 			return err
 		}
 		if !reflect.DeepEqual(before, frozen(conv)) {
-			return badRecord(op, "the change touched the id, owner, creation, summary or lease")
+			return badRecord(op, "the change touched the id, owner, creation, summary, lease or where it was forked")
 		}
 		conv.UpdatedAt = now.UTC().Truncate(time.Microsecond)
 		return c.s.replaceConversation(t, conv)
@@ -187,7 +177,8 @@ func (c conversations) Update(ctx context.Context, id conversation.ID, now time.
 // frozen returns a copy of the fields that Update leaves alone.
 func frozen(c *conversation.Conversation) conversation.Conversation {
 	kept := conversation.Conversation{ID: c.ID, Owner: c.Owner, Summary: c.Summary, LeaseHolder: c.LeaseHolder,
-		LeaseUntil: c.LeaseUntil, Generation: c.Generation, CreatedAt: c.CreatedAt, LastEventAt: c.LastEventAt}
+		LeaseUntil: c.LeaseUntil, Generation: c.Generation, CreatedAt: c.CreatedAt, LastEventAt: c.LastEventAt,
+		ForkedFrom: c.ForkedFrom, ForkedAt: c.ForkedAt}
 	if b := c.Summary.Metrics.MaxBudget; b != nil {
 		kept.Summary.Metrics.MaxBudget = new(*b)
 	}

@@ -42,6 +42,10 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 	if err != nil {
 		return err
 	}
+	progress, err := document(a.Summary.Progress)
+	if err != nil {
+		return err
+	}
 	err = e.s.writes.do(ctx, op, func(t *tx) error {
 		h, err := checkAppend(ctx, t, a)
 		if err != nil {
@@ -55,7 +59,7 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 		if err := settleAll(ctx, t, a.Settle); err != nil {
 			return err
 		}
-		return h.store(t, a, metrics)
+		return h.store(t, a, metrics, progress)
 	})
 	if err != nil {
 		return err
@@ -101,14 +105,14 @@ func insertEvent(t *tx, a store.Append, ev conversation.Event, body any, h *logH
 }
 
 // store moves the head. An append without events stores the summary only.
-func (h *logHead) store(t *tx, a store.Append, metrics string) error {
+func (h *logHead) store(t *tx, a store.Append, metrics, progress string) error {
 	if len(a.Events) == 0 {
-		return t.exec(`UPDATE conversations SET status = $1, metrics = $2, updated_at = $3 WHERE id = $4`,
-			string(a.Summary.Status), metrics, micros(a.Now), string(a.Conversation))
+		return t.exec(`UPDATE conversations SET status = $1, metrics = $2, progress = $3, updated_at = $4 WHERE id = $5`,
+			string(a.Summary.Status), metrics, progress, micros(a.Now), string(a.Conversation))
 	}
-	return t.exec(`UPDATE conversations SET status = $1, head = $2, metrics = $3, updated_at = $4, last_event_at = $5,
-		last_timestamp = $6, in_order = $7 WHERE id = $8`,
-		string(a.Summary.Status), h.head, metrics, micros(a.Now), micros(a.Now), h.lastTimestamp, h.inOrder,
+	return t.exec(`UPDATE conversations SET status = $1, head = $2, metrics = $3, progress = $4, updated_at = $5,
+		last_event_at = $6, last_timestamp = $7, in_order = $8 WHERE id = $9`,
+		string(a.Summary.Status), h.head, metrics, progress, micros(a.Now), micros(a.Now), h.lastTimestamp, h.inOrder,
 		string(a.Conversation))
 }
 

@@ -122,6 +122,9 @@ func childFull(dir string) error {
 	if err := groupOnFullDisk(ctx, s); err != nil {
 		return err
 	}
+	if err := forkRefused(ctx, s, store.CodeStoreFull); err != nil {
+		return err
+	}
 	if err := g.check(ctx); err != nil {
 		return fmt.Errorf("while full: %w", err)
 	}
@@ -129,6 +132,9 @@ func childFull(dir string) error {
 		return err
 	}
 	if err := errors.Join(g.grow(ctx, 100), g.grow(ctx, 100_000), s.Ping(ctx), g.check(ctx)); err != nil {
+		return fmt.Errorf("after space returned: %w", err)
+	}
+	if err := forkAccepted(ctx, s); err != nil {
 		return fmt.Errorf("after space returned: %w", err)
 	}
 	if err := g.growUntil(ctx, store.CodeStoreFull); err != nil {
@@ -197,11 +203,14 @@ func childLimit(dir string) error {
 	if err := spendUntil(ctx, s, store.CodeStoreReadOnly); err != nil {
 		return err
 	}
+	if err := forkRefused(ctx, s, store.CodeStoreReadOnly); err != nil {
+		return err
+	}
 	if err := g.check(ctx); err != nil {
 		return err
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
 		return err
 	}
-	return errors.Join(g.grow(ctx, 2<<20), g.check(ctx), s.Close())
+	return errors.Join(forkAccepted(ctx, s), g.grow(ctx, 2<<20), g.check(ctx), s.Close())
 }

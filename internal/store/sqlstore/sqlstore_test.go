@@ -28,7 +28,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	children := map[string]func(dir string) error{"append": childAppend, "spend": childSpend, "full": childFull, "limit": childLimit}
+	children := map[string]func(dir string) error{"append": childAppend, "spend": childSpend, "fork": childFork,
+		"full": childFull, "limit": childLimit}
 	if run, ok := children[os.Getenv(childVar)]; ok {
 		if err := run(os.Getenv(dirVar)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -55,6 +55,7 @@ func fullConversation(id string) *conversation.Conversation {
 				Usage: conversation.Usage{Model: "m", PromptTokens: 1 << 40}}},
 		CreatedAt: at(1), UpdatedAt: at(2),
 		InitialMessage: []content.Part{content.Text("hello"), content.Image("data:image/png;base64,AAAA")},
+		ForkedFrom:     "source", ForkedAt: "event-7",
 	}
 }
 
@@ -326,6 +327,8 @@ func conversationUpdateFails(s *suite) {
 		"summary":    func(c *conversation.Conversation) error { c.Summary.Status = conversation.Running; return nil },
 		"lease":      func(c *conversation.Conversation) error { c.LeaseHolder = "me"; return nil },
 		"generation": func(c *conversation.Conversation) error { c.Generation++; return nil },
+		"forked":     func(c *conversation.Conversation) error { c.ForkedFrom = "x"; return nil },
+		"forked at":  func(c *conversation.Conversation) error { c.ForkedAt = "x"; return nil },
 	}
 	for name, change := range cases {
 		_, err := s.Conversations().Update(s.ctx, "c", at(9), change)

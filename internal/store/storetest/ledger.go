@@ -39,6 +39,8 @@ var ledgerTests = map[string]func(*suite){
 	"CreateAgain":            testCreateAgain,
 	"Circle":                 testCircle,
 	"CanceledReserve":        testCanceledReserve,
+	"FailedReserve":          testFailedReserve,
+	"ReserveAsContextsEnd":   testReserveAsContextsEnd,
 	"LastCent":               testLastCent,
 	"LastCentOfTheDay":       testLastCentOfTheDay,
 	"ParallelSettle":         testParallelSettle,
@@ -604,6 +606,56 @@ func testCanceledReserve(s *suite) {
 		s.Fatal(err)
 	}
 	s.equal(s.sums("c").Held, int64(0))
+}
+
+// testFailedReserve: on any error nothing is held, and the id is free.
+func testFailedReserve(s *suite) {
+	s.create("u", "c")
+	s.create("u", "circle", func(c *conversation.Conversation) { c.ParentID = "circle" })
+	s.reserve(reservation("taken", "c", cents(5)))
+	full := reservation("x", "c", cents(2))
+	full.Ceilings.Tree = limit(cents(6))
+	unknown, circle, taken := reservation("x", "nobody", cents(2)), reservation("x", "circle", cents(2)), reservation("taken", "c", cents(2))
+	for name, r := range map[string]store.Reservation{"too much": full, "unknown": unknown, "in a circle": circle, "taken": taken,
+		"impossible": reservation("x", "c", -1)} {
+		if err := s.Ledger().Reserve(s.ctx, r); err == nil {
+			s.Fatalf("%s: it is reserved", name)
+		}
+		s.equal(s.sums("c").Held, int64(cents(5)))
+		s.equal(probe(s.ctx, s.T, s.Ledger(), "", "u").Held, int64(cents(5)))
+	}
+	s.settle(cost("x", cents(2))) // of nothing
+	s.equal(s.sums("c").Spent, int64(0))
+	s.reserve(reservation("x", "c", cents(2)))
+}
+
+// testReserveAsContextsEnd: a call whose context ends in the middle either holds
+// or fails, never both.
+func testReserveAsContextsEnd(s *suite) {
+	const workers, rounds = 8, 40
+	s.create("u", "c")
+	parallel(s.T, workers, func(worker int) error {
+		for round := range rounds {
+			ctx, cancel := context.WithTimeout(s.ctx, time.Duration(round)*30*time.Microsecond)
+			r := reservation(fmt.Sprint(worker, "-", round), "c", 1)
+			err := s.Ledger().Reserve(ctx, r)
+			cancel()
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			again := s.Ledger().Reserve(s.ctx, r)
+			switch held := fault.CodeOf(again) == store.CodeExists; {
+			case held && err != nil:
+				return fmt.Errorf("held in spite of the error: %w", err)
+			case !held && err == nil:
+				return fmt.Errorf("not held, and there was no error; then: %w", again)
+			case !held && again != nil:
+				return again
+			}
+		}
+		return nil
+	})
+	s.equal(s.sums("c").Held, int64(workers*rounds)) // each once: the failed ones were made again
 }
 
 // hunt lets n goroutines reserve until nothing fits and returns the sum they got.

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		tests map[string]func(*suite)
 	}{
 		{"Conversations", conversationTests},
+		{"Forks", forkTests},
 		{"Events", eventTests},
 		{"Leases", leaseTests},
 		{"StartTasks", taskTests},

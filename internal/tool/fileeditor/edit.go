@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/internal/fault"
-	"parley/internal/tool"
+	"parley/internal/tool/editing"
 	"parley/internal/tool/textfile"
 )
 
@@ -22,21 +22,17 @@ func (e *editor) create(ctx context.Context) (outcome, error) {
 	if e.action.FileText == nil {
 		return outcome{}, wrong(`create needs file_text, the content of the new file ("" for an empty one).`)
 	}
-	if len(*e.action.FileText) > maxFile {
+	if len(*e.action.FileText) > editing.MaxFile {
 		return outcome{}, wrong("file_text is larger than 10 MB.")
 	}
-	undo := e.remember(ctx, nil, []byte(*e.action.FileText), false)
-	err := e.files.WriteFile(ctx, p, []byte(*e.action.FileText), tool.WriteOptions{Parents: true, New: true})
-	if err != nil {
-		undo.forget(ctx)
-	}
+	note, err := editing.Create(ctx, e.env, p, []byte(*e.action.FileText))
 	if fault.Is(err, fault.Conflict) {
 		return outcome{}, wrong("%s exists already. Change it with str_replace, or remove it first.", p)
 	}
 	if err != nil {
 		return outcome{}, err
 	}
-	return outcome{text: "Created " + p + "." + undo.note, created: true, new: e.action.FileText}, nil
+	return outcome{text: "Created " + p + "." + note, created: true, new: e.action.FileText}, nil
 }
 
 func (e *editor) strReplace(ctx context.Context) (outcome, error) {
@@ -164,16 +160,15 @@ func (e *editor) store(ctx context.Context, d textfile.File, before []byte, text
 		return outcome{}, wrong("%s is stored as Latin-1, which has no code for a character of the new text. "+
 			"Convert the file first, for example with iconv -f latin1 -t utf-8.", e.action.Path)
 	}
-	if len(data) > maxFile {
+	if len(data) > editing.MaxFile {
 		return outcome{}, wrong("The file would become larger than 10 MB.")
 	}
-	undo := e.remember(ctx, before, data, true)
-	if err := e.files.WriteFile(ctx, e.action.Path, data, tool.WriteOptions{}); err != nil {
-		undo.forget(ctx)
+	note, err := editing.Replace(ctx, e.env, e.action.Path, before, data)
+	if err != nil {
 		return outcome{}, err
 	}
 	return outcome{
-		text: fmt.Sprintf("Edited %s.%s The result:\n%s", e.action.Path, undo.note, snippet(text, first, last)),
+		text: fmt.Sprintf("Edited %s.%s The result:\n%s", e.action.Path, note, snippet(text, first, last)),
 		old:  &d.Text, new: &text,
 	}, nil
 }

@@ -1,10 +1,9 @@
 // Package fileeditor is the tool that views and edits files in a sandbox.
 //
-// It promises that a file is replaced as a whole or not at all, that what an edit
-// does not name stays as it is (encoding, line ends, the end of the last line,
-// mode), and that every edit can be undone, also by a server that was restarted:
-// the history is in the sandbox (history.go). It does not lock files against the
-// programs in the sandbox.
+// It promises what package editing promises, and that what an edit does not name
+// stays as it is: encoding, line ends, the end of the last line. Any file of the
+// sandbox can be named; but a name inside the working directory is never followed
+// out of it.
 //
 // What a model does wrong is an observation with is_error, with a text that says
 // how to do it right.
@@ -26,9 +25,8 @@ var description string
 
 // Bounds.
 const (
-	maxFile     = 10 << 20 // bytes of a file that is viewed or edited
-	maxResponse = 16_000   // characters a model gets
-	maxRecorded = 1 << 20  // bytes of old_content and new_content in an observation
+	maxResponse = 16_000  // characters a model gets
+	maxRecorded = 1 << 20 // bytes of old_content and new_content in an observation
 
 	observationKind = "FileEditorObservation"
 )

@@ -162,7 +162,7 @@ func TestCreate(t *testing.T) {
 	}
 	b.refused(b.call("create", path, map[string]any{"file_text": "x"}), "exists already", "str_replace")
 	b.holds(path, "one\ntwo")
-	b.refused(b.call("create", b.dir, map[string]any{"file_text": "x"}), "exists already")
+	b.refused(b.call("create", b.dir, map[string]any{"file_text": "x"}), "is a directory")
 	b.refused(b.call("create", filepath.Join(b.dir, "z"), nil), "file_text")
 	b.refused(b.call("create", path+"/below", map[string]any{"file_text": "x"}))
 	b.ok(b.call("create", filepath.Join(b.dir, "empty"), map[string]any{"file_text": ""}))

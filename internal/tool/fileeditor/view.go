@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/editing"
 	"parley/internal/tool/textfile"
 )
 
@@ -23,6 +24,9 @@ var imageTypes = map[string]string{
 }
 
 func (e *editor) view(ctx context.Context) (outcome, error) {
+	if err := editing.Check(ctx, e.env, e.action.Path); err != nil {
+		return outcome{}, err
+	}
 	info, err := e.files.Stat(ctx, e.action.Path)
 	if err != nil {
 		return outcome{}, e.missing(ctx, err)
@@ -56,7 +60,7 @@ func (e *editor) missing(ctx context.Context, err error) error {
 
 // load reads the file as text; data is what it holds.
 func (e *editor) load(ctx context.Context) (d textfile.File, data []byte, err error) {
-	data, err = e.files.ReadFile(ctx, e.action.Path, maxFile)
+	data, err = editing.Read(ctx, e.env, e.action.Path)
 	switch {
 	case fault.Is(err, fault.TooLarge):
 		return d, nil, wrong("%s is larger than 10 MB. Use the terminal (head, tail, sed, grep) for a part of it.", e.action.Path)
@@ -76,7 +80,7 @@ func (e *editor) viewImage(ctx context.Context, kind string) (outcome, error) {
 	if e.action.ViewRange != nil {
 		return outcome{}, wrong("view_range is for text files; %s is an image.", e.action.Path)
 	}
-	data, err := e.files.ReadFile(ctx, e.action.Path, maxFile)
+	data, err := editing.Read(ctx, e.env, e.action.Path)
 	if fault.Is(err, fault.TooLarge) {
 		return outcome{}, wrong("The image %s is larger than 10 MB. Make a smaller copy of it first.", e.action.Path)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/internal/tool"
+	"parley/internal/tool/editing"
 	"parley/internal/tool/textfile"
 )
 
@@ -43,53 +44,43 @@ func Edit() tool.Tool {
 }
 
 func runEdit(ctx context.Context, env *tool.Env, a EditAction) (tool.Result, error) {
-	m, err := edit(ctx, env, a)
+	m, note, err := edit(ctx, env, a)
 	text := fmt.Sprintf("Edited %s. Replacements: %d.", m.FilePath, m.Replacements)
 	if m.IsNewFile {
 		text = "Created " + m.FilePath + "."
 	}
-	return observe("EditObservation", text, m, err)
+	return observe("EditObservation", text+note, m, err)
 }
 
-func edit(ctx context.Context, env *tool.Env, a EditAction) (m editMembers, err error) {
+func edit(ctx context.Context, env *tool.Env, a EditAction) (m editMembers, note string, err error) {
 	m.FilePath = a.FilePath
-	if m.FilePath, err = place(env, a.FilePath); err != nil {
-		return m, err
+	if m.FilePath, err = placeFile(env, a.FilePath); err != nil {
+		return m, "", err
 	}
-	f, err := load(ctx, env, m.FilePath)
+	f, before, err := load(ctx, env, m.FilePath)
 	var none *missing
 	if errors.As(err, &none) && a.OldString == "" {
-		return create(ctx, env, m, a.NewString)
+		if note, err = create(ctx, env, m.FilePath, a.NewString); err == nil {
+			m.IsNewFile, m.NewContent = true, recorded(a.NewString)
+		}
+		return m, note, err
 	}
 	if err != nil {
-		return m, err
+		return m, "", err
 	}
-	text, count, err := replace(m.FilePath, f, a)
+	text, count, err := substitute(m.FilePath, f, a)
 	if err != nil {
-		return m, err
+		return m, "", err
 	}
-	if err := store(ctx, env, m.FilePath, f, text); err != nil {
-		return m, err
+	if note, err = replace(ctx, env, m.FilePath, f, before, text); err != nil {
+		return m, "", err
 	}
 	m.Replacements, m.OldContent, m.NewContent = count, recorded(f.Text), recorded(text)
-	return m, nil
+	return m, note, nil
 }
 
-// create makes a new file; one that appeared meanwhile is not replaced.
-func create(ctx context.Context, env *tool.Env, m editMembers, text string) (editMembers, error) {
-	if len(text) > maxFile {
-		return m, tool.Wrong("The file would become larger than 10 MB.")
-	}
-	err := env.Hands.WriteFile(ctx, m.FilePath, []byte(text), tool.WriteOptions{Parents: true, New: true})
-	if err != nil {
-		return m, err
-	}
-	m.IsNewFile, m.NewContent = true, recorded(text)
-	return m, nil
-}
-
-// replace replaces every place if there are as many as expected.
-func replace(name string, f textfile.File, a EditAction) (string, int, error) {
+// substitute replaces every place if there are as many as expected.
+func substitute(name string, f textfile.File, a EditAction) (string, int, error) {
 	old, repl := f.Adapt(a.OldString), f.Adapt(a.NewString)
 	switch {
 	case old == "":
@@ -106,7 +97,7 @@ func replace(name string, f textfile.File, a EditAction) (string, int, error) {
 		return "", 0, tool.Wrong("old_string occurs %d times in %s, in lines %s, but expected_replacements is %d. "+
 			"Add lines around it, or expect all of them.", count, name, lineList(f.Text, old), a.Expected)
 	}
-	if size := len(f.Text) + count*(len(repl)-len(old)); size > maxFile {
+	if size := len(f.Text) + count*(len(repl)-len(old)); size > editing.MaxFile {
 		return "", 0, tool.Wrong("The file would become larger than 10 MB.")
 	}
 	return strings.ReplaceAll(f.Text, old, repl), count, nil

@@ -1,7 +1,7 @@
 // Package files has the file tools in the manner that Gemini models are used to:
 // edit, read_file, write_file and list_directory. Paths may be relative to the
-// working directory. A file is replaced as a whole or not at all, and keeps its
-// encoding, line ends and mode.
+// working directory. They promise what package editing promises, and that a file
+// keeps its encoding and line ends.
 package files
 
 import (
@@ -13,13 +13,13 @@ import (
 	"parley/internal/content"
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/editing"
 	"parley/internal/tool/textfile"
 )
 
 const (
-	maxFile     = 10 << 20 // bytes of a file that is read or edited
-	maxText     = 50_000   // characters a model gets of a file
-	maxRecorded = 1 << 20  // bytes of a content in an observation
+	maxText     = 50_000  // characters a model gets of a file
+	maxRecorded = 1 << 20 // bytes of a content in an observation
 )
 
 // place makes a path absolute.
@@ -35,22 +35,30 @@ func place(env *tool.Env, p string) (string, error) {
 	return path.Clean(p), nil
 }
 
-// load reads a text file.
-func load(ctx context.Context, env *tool.Env, p string) (f textfile.File, err error) {
-	data, err := env.Hands.ReadFile(ctx, p, maxFile)
+// placeFile is place for a path that must be a file's.
+func placeFile(env *tool.Env, p string) (string, error) {
+	if strings.HasSuffix(p, "/") {
+		return p, tool.Wrong("The path %s ends with a slash: it must be that of a file.", p)
+	}
+	return place(env, p)
+}
+
+// load reads a text file; data is what it holds.
+func load(ctx context.Context, env *tool.Env, p string) (f textfile.File, data []byte, err error) {
+	data, err = editing.Read(ctx, env, p)
 	switch {
 	case fault.Is(err, fault.TooLarge):
-		return f, tool.Wrong("%s is larger than 10 MB. Use the terminal (head, tail, sed, grep) for a part of it.", p)
+		return f, nil, tool.Wrong("%s is larger than 10 MB. Use the terminal (head, tail, sed, grep) for a part of it.", p)
 	case fault.Is(err, fault.NotFound):
-		return f, &missing{p}
+		return f, nil, &missing{p}
 	case err != nil:
-		return f, err
+		return f, nil, err
 	}
 	f, ok := textfile.Decode(data)
 	if !ok {
-		return f, tool.Wrong("%s is a binary file. Use the terminal (file, xxd, strings) to look at it.", p)
+		return f, nil, tool.Wrong("%s is a binary file. Use the terminal (file, xxd, strings) to look at it.", p)
 	}
-	return f, nil
+	return f, data, nil
 }
 
 // missing is a file that is not there: for some commands that is fine.
@@ -61,17 +69,35 @@ func (m *missing) Error() string { return "The file " + m.path + " does not exis
 // Unwrap makes it a mistake of the model.
 func (m *missing) Unwrap() error { return tool.Wrong("%s", m.Error()) }
 
-// store writes text as f was stored.
-func store(ctx context.Context, env *tool.Env, p string, f textfile.File, text string) error {
-	data, ok := f.Encode(f.Adapt(text))
+// encode stores text, with the line ends of f's text, as f was stored.
+func encode(p string, f textfile.File, text string) ([]byte, error) {
+	data, ok := f.Encode(text)
 	if !ok {
-		return tool.Wrong("%s is stored as Latin-1, which has no code for a character of the new text. "+
+		return nil, tool.Wrong("%s is stored as Latin-1, which has no code for a character of the new text. "+
 			"Convert the file first, for example with iconv -f latin1 -t utf-8.", p)
 	}
-	if len(data) > maxFile {
-		return tool.Wrong("The file would become larger than 10 MB.")
+	if len(data) > editing.MaxFile {
+		return nil, tool.Wrong("The file would become larger than 10 MB.")
 	}
-	return env.Hands.WriteFile(ctx, p, data, tool.WriteOptions{Parents: true})
+	return data, nil
+}
+
+// replace stores text, with the line ends of f's text, in the place of before.
+func replace(ctx context.Context, env *tool.Env, p string, f textfile.File, before []byte, text string) (note string, err error) {
+	data, err := encode(p, f, text)
+	if err != nil {
+		return "", err
+	}
+	return editing.Replace(ctx, env, p, before, data)
+}
+
+// create makes a new file; one that appeared meanwhile is not replaced.
+func create(ctx context.Context, env *tool.Env, p, text string) (note string, err error) {
+	data, err := encode(p, textfile.File{}, text)
+	if err != nil {
+		return "", err
+	}
+	return editing.Create(ctx, env, p, data)
 }
 
 // observe encodes what a use gave; members are the tool's own.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/internal/tool"
+	"parley/internal/tool/editing"
 )
 
 // NameList is the name of the tool that lists a directory.
@@ -48,7 +49,7 @@ type entry struct {
 // List returns the tool that lists a directory.
 func List() tool.Tool {
 	spec := tool.Spec{Name: NameList, Description: listDescription, ReadOnly: true, Idempotent: true}
-	return tool.New(spec, runList)
+	return tool.New(spec, runList, tool.WithClaims(func(a ListAction) []tool.Claim { return []tool.Claim{tool.ClaimFile(a.DirPath, false)} }))
 }
 
 func runList(ctx context.Context, env *tool.Env, a ListAction) (tool.Result, error) {
@@ -59,6 +60,9 @@ func runList(ctx context.Context, env *tool.Env, a ListAction) (tool.Result, err
 func list(ctx context.Context, env *tool.Env, a ListAction) (m listMembers, err error) {
 	m.DirPath, m.Entries = a.DirPath, []entry{}
 	if m.DirPath, err = place(env, a.DirPath); err != nil {
+		return m, err
+	}
+	if err := editing.Check(ctx, env, m.DirPath); err != nil {
 		return m, err
 	}
 	depth := 1

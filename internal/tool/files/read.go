@@ -48,10 +48,10 @@ func runRead(ctx context.Context, env *tool.Env, a ReadAction) (tool.Result, err
 
 func read(ctx context.Context, env *tool.Env, a ReadAction) (m readMembers, note string, err error) {
 	m.FilePath = a.FilePath
-	if m.FilePath, err = place(env, a.FilePath); err != nil {
+	if m.FilePath, err = placeFile(env, a.FilePath); err != nil {
 		return m, "", err
 	}
-	f, err := load(ctx, env, m.FilePath)
+	f, _, err := load(ctx, env, m.FilePath)
 	if err != nil {
 		return m, "", err
 	}

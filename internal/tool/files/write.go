@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"parley/internal/tool"
-	"parley/internal/tool/textfile"
 )
 
 // NameWrite is the name of the tool that writes a file.
@@ -35,29 +34,29 @@ func Write() tool.Tool {
 }
 
 func runWrite(ctx context.Context, env *tool.Env, a WriteAction) (tool.Result, error) {
-	m, err := write(ctx, env, a)
+	m, note, err := write(ctx, env, a)
 	text := "Wrote " + m.FilePath + "."
 	if m.IsNewFile {
 		text = "Created " + m.FilePath + "."
 	}
-	return observe("WriteFileObservation", text, m, err)
+	return observe("WriteFileObservation", text+note, m, err)
 }
 
-func write(ctx context.Context, env *tool.Env, a WriteAction) (m writeMembers, err error) {
+func write(ctx context.Context, env *tool.Env, a WriteAction) (m writeMembers, note string, err error) {
 	m.FilePath = a.FilePath
-	if m.FilePath, err = place(env, a.FilePath); err != nil {
-		return m, err
+	if m.FilePath, err = placeFile(env, a.FilePath); err != nil {
+		return m, "", err
 	}
-	f, err := load(ctx, env, m.FilePath)
+	f, before, err := load(ctx, env, m.FilePath)
 	var none *missing
-	if m.IsNewFile = errors.As(err, &none); err != nil && !m.IsNewFile {
-		return m, err
+	switch {
+	case errors.As(err, &none):
+		if note, err = create(ctx, env, m.FilePath, a.Content); err == nil {
+			m.IsNewFile, m.NewContent = true, recorded(a.Content)
+		}
+	case err == nil:
+		m.OldContent, m.NewContent = recorded(f.Text), recorded(a.Content)
+		note, err = replace(ctx, env, m.FilePath, f, before, f.Adapt(a.Content))
 	}
-	if m.IsNewFile {
-		f = textfile.File{}
-	} else {
-		m.OldContent = recorded(f.Text)
-	}
-	m.NewContent = recorded(a.Content)
-	return m, store(ctx, env, m.FilePath, f, a.Content)
+	return m, note, err
 }

@@ -3,21 +3,24 @@
 //
 // All files are changed or none (tool.Files.ChangeFiles), only inside the working
 // directory, also where links lead elsewhere, and only if they still are what the
-// patch was computed from. Encoding, line ends and mode are kept. A hunk that could
-// be meant for several places is refused.
+// patch was computed from. Nothing outside is read either. Encoding, line ends and
+// mode are kept. A hunk that could be meant for several places is refused. What was
+// done to a file can be undone with the file editor.
 package patch
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"strings"
 
 	"parley/internal/content"
 	"parley/internal/fault"
 	"parley/internal/tool"
+	"parley/internal/tool/editing"
 	"parley/internal/tool/textfile"
 )
 
@@ -27,10 +30,8 @@ const Name = "apply_patch"
 //go:embed description.md
 var description string
 
-const (
-	maxFile     = 10 << 20 // bytes of a file that is changed
-	maxRecorded = 1 << 20  // bytes of all contents in an observation
-)
+// maxRecorded is how many bytes all contents in an observation have.
+const maxRecorded = 1 << 20
 
 // Action is the input of the tool.
 type Action struct {
@@ -84,10 +85,18 @@ type patching struct {
 	env      *tool.Env
 	seen     map[string]bool
 	changes  []tool.FileChange
+	edits    []edit
 	commit   commit
 	recorded int
 	summary  []string
+	lost     []string // cannot be undone
 	fuzz     int
+}
+
+// edit is what undoing the change of a file needs.
+type edit struct {
+	path string
+	editing.Edit
 }
 
 // run computes every change before any file is touched.
@@ -101,7 +110,15 @@ func (p *patching) run(text string) error {
 			return err
 		}
 	}
-	return p.env.Hands.ChangeFiles(p.ctx, p.env.WorkingDir, p.changes)
+	if err := p.env.Hands.ChangeFiles(p.ctx, p.env.WorkingDir, p.changes); err != nil {
+		return err
+	}
+	for _, e := range p.edits {
+		if editing.Record(p.ctx, p.env, e.path, e.Edit) != "" {
+			p.lost = append(p.lost, e.path)
+		}
+	}
+	return nil
 }
 
 func (p *patching) section(s section) error {
@@ -135,7 +152,13 @@ func (p *patching) place(name string) (string, error) {
 		return "", tool.Wrong("%s appears twice in the patch: put all its changes under one header.", name)
 	}
 	p.seen[at] = true
-	return at, nil
+	err := editing.Check(p.ctx, p.env, at)
+	var out *editing.Outside
+	if errors.As(err, &out) {
+		return "", tool.Wrong("%s is reached through a symbolic link and is really %s, which is not inside the working directory %s.",
+			name, out.Real, p.env.WorkingDir)
+	}
+	return at, err
 }
 
 func (p *patching) add(s section, at string) error {
@@ -150,6 +173,7 @@ func (p *patching) add(s section, at string) error {
 		text += "\n"
 	}
 	p.changes = append(p.changes, tool.FileChange{Path: at, Data: []byte(text)})
+	p.edits = append(p.edits, edit{at, editing.Edit{After: []byte(text)}})
 	p.record(s.path, fileChange{Type: actionAdd, NewContent: &text})
 	p.summary = append(p.summary, "A "+s.path)
 	return nil
@@ -164,10 +188,25 @@ func (p *patching) remove(s section, at string) error {
 	if f, ok := textfile.Decode(data); ok {
 		change.OldContent = &f.Text
 	}
-	p.changes = append(p.changes, tool.FileChange{Path: at, Remove: true, Before: digest(data)})
 	p.record(s.path, change)
 	p.summary = append(p.summary, "D "+s.path)
-	return nil
+	_, err = p.take(at, data)
+	return err
+}
+
+// take removes a file; mode is its mode.
+func (p *patching) take(at string, data []byte) (mode fs.FileMode, err error) {
+	info, err := p.env.Hands.Stat(p.ctx, at)
+	if err != nil {
+		return 0, err
+	}
+	p.changes = append(p.changes, tool.FileChange{Path: at, Remove: true, Before: editing.Digest(data)})
+	if info.Link != "" { // a link is removed, not what it leads to
+		p.lost = append(p.lost, at)
+		return info.Mode.Perm(), nil
+	}
+	p.edits = append(p.edits, edit{at, editing.Edit{Before: data, Existed: true, Mode: info.Mode.Perm()}})
+	return info.Mode.Perm(), nil
 }
 
 func (p *patching) update(s section, at string) error {
@@ -199,7 +238,8 @@ func (p *patching) update(s section, at string) error {
 func (p *patching) replace(s section, at string, before, after []byte, change fileChange) error {
 	p.record(s.path, change)
 	if s.moveTo == "" {
-		p.changes = append(p.changes, tool.FileChange{Path: at, Data: after, Before: digest(before)})
+		p.changes = append(p.changes, tool.FileChange{Path: at, Data: after, Before: editing.Digest(before)})
+		p.edits = append(p.edits, edit{at, editing.Edit{Before: before, Existed: true, After: after}})
 		p.summary = append(p.summary, "M "+s.path)
 		return nil
 	}
@@ -207,18 +247,18 @@ func (p *patching) replace(s section, at string, before, after []byte, change fi
 	if err != nil {
 		return err
 	}
-	info, err := p.env.Hands.Stat(p.ctx, at)
+	mode, err := p.take(at, before)
 	if err != nil {
 		return err
 	}
-	p.changes = append(p.changes, tool.FileChange{Path: to, Data: after, Mode: info.Mode.Perm()},
-		tool.FileChange{Path: at, Remove: true, Before: digest(before)})
+	p.changes = append(p.changes, tool.FileChange{Path: to, Data: after, Mode: mode})
+	p.edits = append(p.edits, edit{to, editing.Edit{After: after}})
 	p.summary = append(p.summary, "R "+s.path+" -> "+s.moveTo)
 	return nil
 }
 
 func (p *patching) read(name, at string) ([]byte, error) {
-	data, err := p.env.Hands.ReadFile(p.ctx, at, maxFile)
+	data, err := editing.Read(p.ctx, p.env, at)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, tool.Wrong("The file %s does not exist in %s.", name, p.env.WorkingDir)
@@ -226,11 +266,6 @@ func (p *patching) read(name, at string) ([]byte, error) {
 		return nil, tool.Wrong("%s is larger than 10 MB. Use the terminal.", name)
 	}
 	return data, err
-}
-
-func digest(data []byte) []byte {
-	sum := sha256.Sum256(data)
-	return sum[:]
 }
 
 // record keeps contents for the observation as long as they do not bloat the log.
@@ -253,6 +288,9 @@ func (p *patching) message() string {
 	}
 	if p.fuzz > 0 {
 		text += fmt.Sprintf("[Some lines were found only with other white space or in another place (fuzz %d): check the result.]\n", p.fuzz)
+	}
+	if len(p.lost) > 0 {
+		text += fmt.Sprintf("[This cannot be undone: %s.]\n", strings.Join(p.lost, ", "))
 	}
 	return text
 }

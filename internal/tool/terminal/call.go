@@ -3,7 +3,7 @@ package terminal
 import (
 	"context"
 	"errors"
-	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -15,6 +15,10 @@ const (
 	// inputQuiet is how long a program that was typed into may print nothing after
 	// its answer began: it waits for the next input, most likely.
 	inputQuiet = 3 * time.Second
+	// endedBefore is about a shell that did not live until this call.
+	endedBefore = "The shell had ended since the last call."
+	// deafShell is about one that does not run what it gets.
+	deafShell = "The shell did not run commands any more and was ended with all that ran in it."
 	// runLimit is how long a call waits at most for a command that prints on and
 	// on, where no time-out is given.
 	runLimit = 10 * time.Minute
@@ -27,9 +31,10 @@ type call struct {
 	action  Action
 	soft    time.Duration
 	out     capture
-	reset   bool   // the shell was reset by this call
-	retried bool   // the shell was started anew for this call
-	earlier string // output that is not this command's, with its heading
+	breaker *breaker // follows an interrupt key
+	reset   bool     // the shell was reset by this call
+	retried bool     // the shell was started anew for this call
+	earlier string   // output that is not this command's, with its heading
 }
 
 func (c *call) run(ctx context.Context) (tool.Result, error) {
@@ -83,9 +88,10 @@ func (c *call) resetDone(ctx context.Context, err error) (tool.Result, error) {
 
 // execute runs a command in the idle shell.
 func (c *call) execute(ctx context.Context) (tool.Result, error) {
-	err := c.session.start(ctx, c.env, c.action.Command)
+	c.collect()
+	err := c.session.start(ctx, c.env, unixLines(c.action.Command))
 	if isGone(err) && ctx.Err() == nil {
-		return c.again(ctx)
+		return c.again(ctx, endedBefore)
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -93,15 +99,25 @@ func (c *call) execute(ctx context.Context) (tool.Result, error) {
 	return c.follow(ctx)
 }
 
-// again runs a command for which the shell turned out to be gone, before it began,
-// in a new shell.
-func (c *call) again(ctx context.Context) (tool.Result, error) {
-	if c.retried {
+// collect makes ready for the output of the command that runs.
+func (c *call) collect() {
+	c.out = capture{
+		base:  c.session.drawing,
+		spool: &spool{hands: c.env.Hands, dir: path.Join(c.env.StateDir(), "output")},
+	}
+	c.out.draws = c.out.base != nil
+}
+
+// again runs a command that its shell did not begin in a new shell.
+func (c *call) again(ctx context.Context, why string) (tool.Result, error) {
+	switch {
+	case c.blank() || c.action.IsInput:
+		return c.refuse(ctx, why+" The earlier command was not run. The next command starts a new shell.")
+	case c.retried:
 		return c.refuse(ctx, "The shell ends as soon as it is started. Use reset=true to try again.")
 	}
 	c.retried = true
-	c.out = capture{}
-	c.earlier += "[The shell had ended since the last call. This command ran in a new one, in " + c.env.WorkingDir + ".]\n"
+	c.earlier += "[" + why + " This command ran in a new one, in " + c.env.WorkingDir + ".]\n"
 	if err := c.session.attach(ctx, c.env); err != nil {
 		return tool.Result{}, err
 	}
@@ -114,8 +130,8 @@ func (c *call) again(ctx context.Context) (tool.Result, error) {
 // whileBusy handles a call that finds a command running. The command may have
 // ended since; then a new one can run.
 func (c *call) whileBusy(ctx context.Context) (tool.Result, error) {
-	var before capture
-	p, err := c.session.drain(ctx, c.env.Hands, &before)
+	c.collect()
+	p, err := c.session.drain(ctx, c.env.Hands, &c.out)
 	if isGone(err) && ctx.Err() == nil {
 		return c.afterLoss(ctx)
 	}
@@ -124,14 +140,12 @@ func (c *call) whileBusy(ctx context.Context) (tool.Result, error) {
 	}
 	ended := p.end != nil || p.exited
 	if !ended && (c.blank() || c.action.IsInput) {
-		c.out = before
 		return c.goOn(ctx)
 	}
 	if ended && c.blank() && !c.action.IsInput {
-		c.out = before
 		return c.finish(ctx, p)
 	}
-	c.earlier = heading("Output of the earlier command since the last call", before.text())
+	c.putBefore()
 	switch {
 	case !ended:
 		return c.refuse(ctx, "The earlier command is still running, so this one was not run. "+howToGoOn)
@@ -146,20 +160,32 @@ func (c *call) whileBusy(ctx context.Context) (tool.Result, error) {
 	return c.execute(ctx)
 }
 
+// putBefore shows the output so far as that of the earlier command.
+func (c *call) putBefore() {
+	text, drawing := c.out.text()
+	c.session.drawing = drawing
+	c.earlier += heading("Output of the earlier command since the last call", c.mask(text))
+	c.out = capture{}
+}
+
 // afterLoss handles a call that finds its terminal gone with what ran in it: the
 // sandbox was started again.
 func (c *call) afterLoss(ctx context.Context) (tool.Result, error) {
 	if c.blank() || c.action.IsInput {
 		return c.refuse(ctx, "The shell is gone, and the command that ran in it. The next command starts a new one.")
 	}
-	return c.again(ctx)
+	return c.again(ctx, endedBefore)
 }
 
 // goOn types the input, if there is one, and follows the running command.
 func (c *call) goOn(ctx context.Context) (tool.Result, error) {
 	if c.action.IsInput {
 		c.session.unsure = true
-		err := c.session.write(ctx, c.env.Hands, typed(c.action.Command))
+		keys := typed(c.action.Command)
+		if string(keys) == interruptKey {
+			c.breaker = &breaker{}
+		}
+		err := c.session.write(ctx, c.env.Hands, keys)
 		if fault.Is(err, fault.Timeout) {
 			return c.refuse(ctx, "The running program does not read its input; not all of it could be typed. "+howToGoOn)
 		}
@@ -183,48 +209,12 @@ func (c *call) nothingRuns(ctx context.Context) (tool.Result, error) {
 	case err != nil || p.exited:
 		return c.refuse(ctx, "No command is running, and the shell has ended. The next command starts a new one.")
 	}
-	text := c.session.background()
+	text := c.background()
 	if strings.TrimSpace(text) == "" {
 		return c.refuse(ctx, "No command is running, and there is no new output.")
 	}
 	return c.say(ctx, "[No command is running. Background jobs printed:]\n"+text, c.session.last.code)
 }
-
-// clock decides how long a call waits.
-type clock struct {
-	start, last time.Time     // of the call; of its last output
-	quiet       time.Duration // allowed time without output; 0 = any
-	answered    time.Duration // the same once there was output; 0 = quiet
-	limit       time.Duration
-	output      bool
-}
-
-func (c *call) clock() *clock {
-	now := time.Now()
-	k := &clock{start: now, last: now, quiet: c.soft, limit: runLimit}
-	if c.action.Timeout != nil {
-		k.quiet, k.limit = 0, time.Duration(*c.action.Timeout*float64(time.Second))
-	} else if c.action.IsInput {
-		k.answered = min(inputQuiet, c.soft)
-	}
-	return k
-}
-
-// left returns how long to wait at most, and why not longer.
-func (k *clock) left() (time.Duration, string) {
-	now := time.Now()
-	wait, why := k.limit-now.Sub(k.start), fmt.Sprintf("did not end within %v", seconds(k.limit))
-	quiet := k.quiet
-	if k.output && k.answered > 0 {
-		quiet = k.answered
-	}
-	if quiet > 0 && quiet-now.Sub(k.last) < wait {
-		wait, why = quiet-now.Sub(k.last), fmt.Sprintf("printed nothing new for %v", seconds(quiet))
-	}
-	return wait, why
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%g seconds", d.Seconds()) }
 
 // follow reads until the command ends or the time is over.
 func (c *call) follow(ctx context.Context) (tool.Result, error) {
@@ -234,31 +224,65 @@ func (c *call) follow(ctx context.Context) (tool.Result, error) {
 		if wait <= 0 && !first {
 			return c.leave(ctx, why)
 		}
-		p, err := c.session.read(ctx, c.env.Hands, min(max(wait, 0), readWait), &c.out)
+		p, err := c.session.read(ctx, c.env.Hands, min(max(wait, 0), c.longest()), &c.out)
 		if err != nil {
 			return tool.Result{}, err
 		}
 		switch {
 		case p.exited && !p.begun:
-			return c.again(ctx)
+			return c.again(ctx, endedBefore)
 		case p.end != nil || p.exited:
 			return c.finish(ctx, p)
 		case p.output:
-			k.last, k.output = time.Now(), true
+			k.noteOutput(c.out.draws)
 		}
-		if err := c.session.resend(ctx, c.env.Hands); err != nil {
-			return tool.Result{}, err
-		}
-		if err := c.pace(ctx); err != nil {
+		if err := c.tend(ctx); errors.Is(err, errDeaf) {
+			return c.replace(ctx)
+		} else if err != nil {
 			return tool.Result{}, err
 		}
 	}
 }
 
+// longest is how long one read may wait.
+func (c *call) longest() time.Duration {
+	if c.breaker != nil {
+		return breakWait
+	}
+	return readWait
+}
+
+// tend does what is to be done between two reads.
+func (c *call) tend(ctx context.Context) error {
+	if err := c.session.resend(ctx, c.env.Hands); err != nil {
+		return err
+	}
+	if c.breaker != nil {
+		done, err := c.breaker.look(ctx, c.session, c.env.Hands)
+		if err != nil {
+			return err
+		}
+		if done {
+			c.breaker = nil
+		}
+	}
+	c.out.spool.flush(ctx)
+	return c.pace(ctx)
+}
+
+// replace runs the command in a new shell, in place of one that runs nothing.
+func (c *call) replace(ctx context.Context) (tool.Result, error) {
+	c.session.phase = unknown
+	if err := c.env.Hands.CloseTerminal(ctx, c.session.id); err != nil {
+		return tool.Result{}, err
+	}
+	return c.again(ctx, deafShell)
+}
+
 // pace slows down the reading of an output of which most is dropped anyway, so
 // that a runaway command does not keep the server busy.
 func (c *call) pace(ctx context.Context) error {
-	if !c.out.full() {
+	if !c.out.spool.full() {
 		return nil
 	}
 	timer := time.NewTimer(lag)

@@ -1,11 +1,15 @@
 package terminal
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
-// keepHead and keepTail bound what is kept of a command's raw output, in bytes.
+// keepHead and keepTail bound what a call keeps in memory of a command's raw
+// output, in bytes: the tail takes up to twice as much while it is gathered.
 const (
-	keepHead = 4 << 20
-	keepTail = 4 << 20
+	keepHead = 1 << 20
+	keepTail = 1 << 20
 )
 
 // capture keeps the head and the tail of an output of any length.
@@ -14,11 +18,21 @@ type capture struct {
 	tail    []byte // the last keepTail bytes at its end, up to twice as many in all
 	dropped int64  // bytes between head and tail
 	total   int64
+	lost    int64 // bytes of dropped that were gone before they could be read
+	// draws says that a program addresses the screen instead of printing lines: it
+	// may print on and on while it waits for a key.
+	draws bool
+	base  *screen // what was on the screen before; nil = nothing that matters
+	spool *spool  // gets all of the output; nil = nobody
 }
 
 // add appends output.
 func (c *capture) add(data []byte) {
 	c.total += int64(len(data))
+	c.draws = c.draws || addresses(data)
+	if c.spool != nil {
+		c.spool.take(data)
+	}
 	if c.dropped == 0 && len(c.tail) == 0 {
 		n := min(len(data), keepHead-len(c.head))
 		c.head = append(c.head, data[:n]...)
@@ -31,20 +45,37 @@ func (c *capture) add(data []byte) {
 	}
 }
 
+// addresses tells that output holds a sequence of full-screen programs: cursor to
+// the first row, or the second screen.
+func addresses(data []byte) bool {
+	for _, sequence := range []string{"\x1b[H", "\x1b[1;1H", "\x1b[?1049h", "\x1b[?1047h", "\x1b[?47h"} {
+		if bytes.Contains(data, []byte(sequence)) {
+			return true
+		}
+	}
+	return false
+}
+
 // lose notes output that was gone before it could be read.
 func (c *capture) lose(n int64) {
 	c.total += n
+	c.lost += n
 	c.dropped += n + int64(len(c.tail))
 	c.tail = nil
+	if c.spool != nil {
+		c.spool.take(fmt.Appendf(nil, "\n[... %d bytes of output came too fast and are lost ...]\n", n))
+	}
 }
 
-// full tells that the head is complete: what follows is probably dropped.
-func (c *capture) full() bool { return len(c.head) >= keepHead || c.dropped > 0 }
-
-// text returns the output as text for a model.
-func (c *capture) text() string {
-	if c.dropped == 0 {
-		return cleanText(append(c.head, c.tail...))
+// text returns the output as text for a model, and what is left on the screen: nil
+// if that is just the end of the text.
+func (c *capture) text() (string, *screen) {
+	if c.total == 0 {
+		return "", c.base
 	}
-	return cleanText(c.head) + fmt.Sprintf("\n[... %d bytes of output were not kept ...]\n", c.dropped) + cleanText(c.tail)
+	if c.dropped == 0 {
+		return render(c.base, append(c.head, c.tail...))
+	}
+	tail, drawing := render(nil, c.tail)
+	return cleanText(c.head) + fmt.Sprintf("\n[... %d bytes of output are not shown ...]\n", c.dropped) + tail, drawing
 }

@@ -124,7 +124,7 @@ func TestScriptLines(t *testing.T) {
 	m := newMarks([]byte("k"), "c")
 	for _, size := range []int{0, 1, 2000, 3000, 4000, 50_000} {
 		for _, char := range []string{"a", "\n", "\u4e2d", "'"} {
-			text := script(m, newNonce(), strings.Repeat(char, size), map[string]string{"A": strings.Repeat(char, size)}, 130)
+			text := script(m, newNonce(), strings.Repeat(char, size), map[string]string{"A": strings.Repeat(char, size)}, 130, true)
 			for line := range strings.SplitSeq(text, "\n") {
 				if len(line) > 4000 {
 					t.Errorf("%d times %q: a line of %d bytes", size, char, len(line))
@@ -206,17 +206,59 @@ func TestCapture(t *testing.T) {
 		total += len(chunk)
 	}
 	c.add([]byte("end"))
-	if len(c.head) != keepHead || len(c.tail) > 2*keepTail || int64(len(c.head)+len(c.tail))+c.dropped != int64(total+3) || !c.full() {
+	if len(c.head) != keepHead || len(c.tail) > 2*keepTail || int64(len(c.head)+len(c.tail))+c.dropped != int64(total+3) {
 		t.Errorf("head %d, tail %d, dropped %d of %d", len(c.head), len(c.tail), c.dropped, total)
 	}
-	if text := c.text(); !strings.HasPrefix(text, "0123") || !strings.HasSuffix(text, "end") || !strings.Contains(text, "bytes of output were not kept") {
+	if text, _ := c.text(); !strings.HasPrefix(text, "0123") || !strings.HasSuffix(text, "end") || !strings.Contains(text, "bytes of output are not shown") {
 		t.Errorf("text of %d bytes", len(text))
 	}
 	var l capture
 	l.add([]byte("head"))
 	l.lose(100)
 	l.add([]byte("tail"))
-	if text := l.text(); text != "head\n[... 100 bytes of output were not kept ...]\ntail" {
+	if text, _ := l.text(); text != "head\n[... 100 bytes of output are not shown ...]\ntail" {
 		t.Errorf("%q", text)
 	}
+}
+
+// TestCutAt: an output that is cleaned piece by piece gives the same text as one
+// that is cleaned at once.
+func TestCutAt(t *testing.T) {
+	line := "caf\u00e9 \u4e2d\u6587 \U0001F600\r\n"
+	for _, text := range []string{
+		strings.Repeat(line, 30),
+		strings.Repeat("\u00e9", 200), strings.Repeat("\u4e2d", 200), strings.Repeat("\U0001F600", 200),
+		strings.Repeat("x", 300) + "\r\n" + strings.Repeat("y", 300) + "\r\n",
+		strings.Repeat("xyz\x1b[31m", 100), strings.Repeat("\x1b[1;31mword\x1b[0m and \u00e9", 40),
+		"\r\n\r\n\r\n" + strings.Repeat("z", 90),
+	} {
+		for size := 65; size < 90; size++ {
+			var got strings.Builder
+			held := []byte{}
+			for rest := []byte(text); len(rest) > 0; {
+				n := min(size, len(rest))
+				held, rest = append(held, rest[:n]...), rest[n:]
+				if cut := cutAt(held); len(held) > size/2 {
+					got.WriteString(cleanText(held[:cut]))
+					held = held[cut:]
+				}
+			}
+			got.WriteString(cleanText(held))
+			if want := cleanText([]byte(text)); got.String() != want {
+				t.Errorf("%q in pieces of %d: %q, want %q", text[:20], size, got.String(), want)
+			}
+		}
+	}
+}
+
+func FuzzCutAt(f *testing.F) {
+	f.Add("a\r\nb\x1b[31m\u4e2d\xff")
+	f.Fuzz(func(t *testing.T, raw string) {
+		if raw == "" {
+			return
+		}
+		if cut := cutAt([]byte(raw)); cut < 1 || cut > len(raw) {
+			t.Fatalf("%q is cut at %d", raw, cut)
+		}
+	})
 }

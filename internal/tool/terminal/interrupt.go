@@ -11,43 +11,67 @@ import (
 // How long each step of an interrupt may take. Together with the calls they stay
 // below a second, which is how long an interrupted run may take.
 const (
-	beginWait = 200 * time.Millisecond // for a command that was only just typed
-	intWait   = 350 * time.Millisecond
+	beginWait = 150 * time.Millisecond // for a command that was only just typed
+	intWait   = 250 * time.Millisecond
 	termWait  = 150 * time.Millisecond
 	killWait  = 100 * time.Millisecond
-	allWaits  = 900 * time.Millisecond
+	allWaits  = 700 * time.Millisecond
+	closeWait = 250 * time.Millisecond
 )
 
-// interrupt stops the running command, more and more firmly, and leaves the shell.
-// If it does not succeed in time, the next call finds the command still running.
+// interrupt stops the running command, more and more firmly. Where nothing else
+// helps, the shell goes with it: what a user stopped must not go on. If even that
+// does not succeed in time, the next call finds the command still running.
 func (s *session) interrupt(ctx context.Context, hands tool.Hands) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), allWaits)
-	defer cancel()
 	s.unsure = true
-	s.stop(ctx, hands)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), allWaits)
+	defer cancel()
+	if !s.stop(stopping, hands) && s.phase == busy {
+		s.kill(context.WithoutCancel(ctx), hands)
+	}
 	if s.phase == sent { // it never began: the shell's output says where it stands
 		s.phase = unknown
 	}
 }
 
-func (s *session) stop(ctx context.Context, hands tool.Hands) {
+// stop interrupts what runs in the foreground and, so that nothing comes after it,
+// the shell. It tells whether the command ended. Signals of the other kinds spare
+// the shell: in the foreground itself, it runs a loop that ignores the interrupt.
+func (s *session) stop(ctx context.Context, hands tool.Hands) bool {
 	if s.phase == sent && s.settle(ctx, hands, beginWait) {
-		return
+		return true
 	}
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
 	}{{syscall.SIGINT, intWait}, {syscall.SIGTERM, termWait}, {syscall.SIGKILL, killWait}} {
-		// The shell itself is spared: it runs a loop that ignores the interrupt.
 		stat, err := s.stat(ctx, hands)
-		if err != nil || stat.foreground && step.signal != syscall.SIGINT {
-			s.settle(ctx, hands, termWait)
-			return
+		if err != nil {
+			return false
 		}
-		if hands.SignalTerminal(ctx, s.id, int(step.signal)) != nil || s.settle(ctx, hands, step.wait) {
-			return
+		if stat.group != s.pid || step.signal == syscall.SIGINT {
+			err = hands.SignalTerminal(ctx, s.id, int(step.signal))
+		}
+		if err == nil {
+			err = s.breakOff(ctx, hands)
+		}
+		if err != nil || s.settle(ctx, hands, step.wait) {
+			return s.phase != busy
 		}
 	}
+	return false
+}
+
+// kill ends the shell with all that runs in it.
+func (s *session) kill(ctx context.Context, hands tool.Hands) {
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	if hands.CloseTerminal(ctx, s.id) != nil {
+		return
+	}
+	s.phase = unknown
+	s.note = "[The earlier command could not be interrupted, so its shell was ended with all that ran in it. " +
+		"There is a new shell: variables and the working directory are lost.]\n"
 }
 
 // settle reads until the command has ended or the time is over, and tells whether
@@ -64,7 +88,7 @@ func (s *session) settle(ctx context.Context, hands tool.Hands, wait time.Durati
 		p, err := s.read(ctx, hands, max(0, left), &lost)
 		switch {
 		case err != nil:
-			return true
+			return s.phase != busy
 		case p.end != nil || p.exited:
 			return true
 		case was == sent && s.phase == busy:

@@ -12,6 +12,9 @@ var keyBytes = map[string]string{
 	"F7": "\x1b[18~", "F8": "\x1b[19~", "F9": "\x1b[20~", "F10": "\x1b[21~", "F11": "\x1b[23~", "F12": "\x1b[24~",
 }
 
+// interruptKey is what Ctrl-C sends.
+const interruptKey = "\x03"
+
 // typed returns the bytes for an input: keys if it consists of names of keys
 // only, else the text with Enter after it.
 func typed(input string) []byte {

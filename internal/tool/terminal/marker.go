@@ -45,12 +45,15 @@ func newMarks(secret []byte, conversationID string) marks {
 	return marks{secret: s, begin: head + "b;", end: head + "e;", until: unit + s + bell}
 }
 
-// prompt is the text of PS1 that prints an end marker; code is shell text that
-// gives the exit code.
+// prompt is shell text for one word that prints an end marker once it is expanded
+// as a prompt; code is shell text that gives the exit code.
 func (m marks) prompt(nonce, code string) string {
 	return `'\e]6973;` + m.secret + `;e;` + nonce + `\037'` + code +
 		`'\037${!-}\037\u\037\h\037${BASH_CMDS[python3]-}\037$PWD\037` + m.secret + `\a'`
 }
+
+// begun is the shell variable that holds the nonce of the last command that began.
+const begun = "_parley_begun"
 
 // frame is the line that runs program, a piece of shell text, between the
 // markers of nonce.
@@ -60,13 +63,27 @@ func (m marks) prompt(nonce, code string) string {
 // prompt, and PS1 is emptied: nothing stale is left to read. The markers go to
 // /dev/tty because the command may have redirected the shell's own output. What
 // traps print meanwhile, and the shell's tracing, goes to /dev/null.
+//
+// The shell's state is the model's to spoil. Variables are set with printf, which
+// goes on where one is readonly: an assignment would drop the rest of the line. A
+// program whose begin marker could not be printed is not run.
 func (m marks) frame(program, nonce string) string {
-	return ` PS1=` + m.prompt(nonce, `'$?'`) + ` PS2= PROMPT_COMMAND=; ` +
-		`{ \builtin set +o history +H; ` +
-		`\builtin printf '\033]6973;` + m.secret + `;b;` + nonce + `\007' >/dev/tty; } >/dev/null 2>&1; ` +
+	return ` { \builtin enable printf eval set unset hash; ` + quietPrompt +
+		`\builtin printf -v PS1 %s ` + m.prompt(nonce, `'$?'`) + `; ` +
+		`\builtin printf -v ` + begun + ` ` + nonce + `; \builtin set +o history +H; ` +
+		`\builtin printf '\033]6973;` + m.secret + `;b;` + nonce + `\007' >/dev/tty; } >/dev/null 2>&1 && ` +
 		program +
-		`; { PS1=` + m.prompt(nonce, `$?`) + ` PROMPT_COMMAND=; \builtin set +e; \builtin hash python3; ` +
-		`\builtin printf %s "${PS1@P}" >/dev/tty; PS1=; \builtin unset _parley; } >/dev/null 2>&1` + "\n"
+		`; { \builtin printf -v _parley %s ` + m.prompt(nonce, `$?`) + `; \builtin printf -v PS1 %s "$_parley"; ` +
+		`\builtin unset PROMPT_COMMAND PS0; \builtin set +e; \builtin shopt -s promptvars; \builtin hash python3; ` +
+		`\builtin printf %s "${_parley@P}" >/dev/tty && \builtin printf -v PS1 ''; \builtin unset _parley; } >/dev/null 2>&1` + "\n"
+}
+
+// quietPrompt is shell text that keeps the shell from printing prompts.
+const quietPrompt = `\builtin unset PROMPT_COMMAND PS0; \builtin printf -v PS1 ''; \builtin printf -v PS2 ''; `
+
+// once is shell text that runs frame unless the command of nonce has begun.
+func (m marks) once(frame, nonce string) string {
+	return ` if [[ ${` + begun + `-} != ` + nonce + ` ]]; then` + strings.TrimSuffix(frame, "\n") + "; fi\n"
 }
 
 // status is what an end marker says.

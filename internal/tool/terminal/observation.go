@@ -3,8 +3,6 @@ package terminal
 import (
 	"context"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,8 +13,6 @@ import (
 const (
 	// maxText is how many characters of an output a model gets.
 	maxText = 30_000
-	// maxSaved is how many full outputs are kept per conversation.
-	maxSaved = 20
 
 	observationKind = "TerminalObservation"
 )
@@ -49,6 +45,7 @@ type metadata struct {
 // report is a result in the making.
 type report struct {
 	text    string
+	out     bool // text is that of c.out
 	suffix  string
 	code    int
 	timeout bool
@@ -57,7 +54,9 @@ type report struct {
 
 // finish reports a command that ended, or that ended the shell.
 func (c *call) finish(ctx context.Context, p progress) (tool.Result, error) {
-	r := report{text: c.out.text()}
+	text, _ := c.out.text()
+	c.session.drawing = nil
+	r := report{text: text, out: true}
 	if p.exited {
 		r.code = p.code
 		r.suffix = fmt.Sprintf("\n[The shell ended with exit code %d. The next command starts a new one, in %s.]",
@@ -72,8 +71,10 @@ func (c *call) finish(ctx context.Context, p progress) (tool.Result, error) {
 // leave reports a command that is left running.
 func (c *call) leave(ctx context.Context, why string) (tool.Result, error) {
 	c.session.unsure = true
+	text, drawing := c.out.text()
+	c.session.drawing = drawing
 	return c.report(ctx, report{
-		text: c.out.text(), code: -1, timeout: true,
+		text: text, out: true, code: -1, timeout: true,
 		suffix: "\n[The command " + why + ". It is still running. " + howToGoOn + "]",
 	})
 }
@@ -88,14 +89,18 @@ func (c *call) say(ctx context.Context, text string, code int) (tool.Result, err
 }
 
 func (c *call) report(ctx context.Context, r report) (tool.Result, error) {
-	prefix := c.earlier
+	prefix := c.session.note + c.earlier
+	c.session.note = ""
 	if c.session.phase == busy || c.session.phase == idle {
-		prefix += heading("Output of background jobs since the last command", c.session.background())
+		prefix += heading("Output of background jobs since the last command", c.background())
 	}
 	if c.reset && !c.blank() {
 		prefix = "[The shell was reset.]\n" + prefix
 	}
-	text, dir := c.fit(ctx, strings.TrimRight(r.text, "\n"))
+	text, dir := strings.TrimRight(r.text, "\n"), ""
+	if r.out {
+		text, dir = c.fit(ctx, text)
+	}
 	return tool.Observation{
 		Kind:    observationKind,
 		Content: []content.Part{content.Text(text)},
@@ -137,36 +142,45 @@ func heading(title, text string) string {
 	return "[" + title + ":]\n" + cut + "\n[End of that output.]\n"
 }
 
-// fit cuts a long text in the middle and saves the whole of it in the sandbox. It
-// returns the directory of the saved file.
-func (c *call) fit(ctx context.Context, text string) (string, string) {
-	if utf8.RuneCountInString(text) <= maxText {
-		return text, ""
+// background returns what background jobs printed between two commands.
+func (c *call) background() string { return c.mask(cleanText(c.session.background())) }
+
+// mask hides secrets in a text that may be cut.
+func (c *call) mask(text string) string {
+	if c.env.Mask == nil {
+		return text
 	}
-	dir := path.Join(c.env.StateDir(), "output")
-	file := path.Join(dir, "output-"+newNonce()+".txt")
-	where := "The full output is in " + file + "."
-	err := c.env.Hands.WriteFile(ctx, file, []byte(text), tool.WriteOptions{Parents: true, Mode: 0o600})
-	if err != nil {
-		where, dir = "The full output could not be saved.", ""
-	} else {
-		c.sweep(ctx, dir)
-	}
-	return middleOut(text, maxText, func(left int) string {
-		return fmt.Sprintf("[... %d characters left out. %s ...]", left, where)
-	}), dir
+	return c.env.Mask(text)
 }
 
-// sweep removes the oldest saved outputs. What it cannot remove stays.
-func (c *call) sweep(ctx context.Context, dir string) {
-	files, err := c.env.Hands.ListDir(ctx, dir, 1, 0)
-	if err != nil || len(files) <= maxSaved {
-		return
+// fit cuts the long text of an output in the middle and sees to it that the whole
+// output is in a file in the sandbox, whose directory it returns.
+func (c *call) fit(ctx context.Context, text string) (string, string) {
+	spool, masked := c.out.spool, c.mask(text)
+	long := utf8.RuneCountInString(masked) > maxText
+	if !long && c.out.dropped == 0 {
+		return masked, ""
 	}
-	slices.SortFunc(files, func(a, b tool.FileInfo) int { return a.ModTime.Compare(b.ModTime) })
-	for _, f := range files[:len(files)-maxSaved] {
-		_ = c.env.Hands.Remove(ctx, path.Join(dir, f.Path))
+	var where string
+	switch {
+	case spool.file != "" || c.out.dropped > 0:
+		where = spool.finish(ctx, &c.out)
+	default:
+		where = spool.save(ctx, text)
 	}
+	dir := spool.dir
+	if spool.err != nil {
+		dir = ""
+	}
+	if !long {
+		return masked + "\n[" + where + "]", dir
+	}
+	return middleOut(masked, maxText, func(left int) string {
+		if c.out.dropped > 0 {
+			return "[... The middle is left out. " + where + " ...]"
+		}
+		return fmt.Sprintf("[... %d characters left out. %s ...]", left, where)
+	}), dir
 }
 
 // middleOut keeps the first and last most/2 characters of a text and puts a notice

@@ -75,31 +75,63 @@ func exports(secrets map[string]string) string {
 	return b.String()
 }
 
-// script is everything that is typed to run a command.
+// unixLines returns a command whose lines all end with CR LF without the CRs, which
+// bash takes for a part of the last word. Where only some do, they are meant.
+func unixLines(command string) string {
+	pairs := strings.Count(command, "\r\n")
+	if !strings.Contains(command, "\r") || pairs != strings.Count(command, "\n") {
+		return command
+	}
+	return strings.TrimSuffix(strings.ReplaceAll(command, "\r\n", "\n"), "\r")
+}
+
+// script is everything that is typed to run a command. again says that it was typed
+// before and may have been lost: it does nothing then if the command has begun.
 //
 // The command is handed to eval as one quoted word: line editing, history,
 // multi-line input and control characters play no part then, and a program that
 // reads the terminal does not find the rest of the script there. A long command
 // is first collected in a variable, line by line. lastCode is restored so that
 // the command can ask for $?.
-func script(m marks, nonce, command string, secrets map[string]string, lastCode int) string {
+func script(m marks, nonce, command string, secrets map[string]string, lastCode int, again bool) string {
 	lines := exports(secrets)
-	program := `\builtin eval -- ` + quote(command)
-	frame := m.frame(restoreCode(lastCode)+program, nonce)
+	frame := m.frame(restoreCode(lastCode, `\builtin eval -- `+quote(command)), nonce)
 	if len(frame) > maxLine {
 		lines += assign("", "_parley", command)
-		frame = m.frame(restoreCode(lastCode)+`\builtin eval -- "$_parley"`, nonce)
+		frame = m.frame(restoreCode(lastCode, `\builtin eval -- "$_parley"`), nonce)
 	}
 	if lines != "" {
-		lines = " PS1= PS2= PROMPT_COMMAND=; \\builtin set +o history +H\n" + lines
+		lines = quiet(m) + "\\builtin set +o history +H\n" + lines
+	}
+	if again {
+		frame = m.once(frame, nonce)
 	}
 	return lines + frame
 }
 
-// restoreCode sets $? for what follows without triggering an ERR trap.
-func restoreCode(code int) string {
-	if code <= 0 {
-		return ""
+// quiet is shell text that ends prompts. The secret in it is for whoever reads its
+// echo: see session.take.
+func quiet(m marks) string {
+	return ` { \builtin : ` + m.secret + `; ` + quietPrompt + `} >/dev/null 2>&1; `
+}
+
+// makeSure is typed before a command when the terminal's state is in doubt: it
+// drops a half typed line, and sets the modes. On a terminal in raw mode, where the
+// key that drops the line is a character like others, the first line is a comment.
+// noflsh, because an interrupt key would else discard an end marker that was
+// printed but not read yet.
+func makeSure(m marks) string {
+	return "#\x15\n" + quiet(m) + "\\command stty sane -echo noflsh 2>/dev/null\n"
+}
+
+// restoreCode is shell text that sets $? for program and runs it, without
+// triggering an ERR trap.
+func restoreCode(code int, program string) string {
+	switch {
+	case code <= 0:
+		return program
+	case code == 1:
+		return "{ [[ '' ]] || " + program + "; }"
 	}
-	return "(\\builtin exit " + strconv.Itoa(code) + ") || "
+	return "{ (\\builtin exit " + strconv.Itoa(code) + ") || " + program + "; }"
 }

@@ -13,12 +13,52 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/internal/content"
+	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
+	"parley/internal/sandbox/process"
 	"parley/internal/sandboxd"
 	"parley/internal/tool"
 	"parley/internal/tool/terminal"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// initArg makes this test binary the first process of a sandbox.
+const initArg = "sandbox-init"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == initArg {
+		process.Init(os.Args[2:], func(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
+			return sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: in.WorkingDir, Env: in.Env, PID1: true})
+		})
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// newProcessBox is a box of the process backend: the daemon is a process of its own.
+func newProcessBox(t testing.TB) *box {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "boxes") // short, for the socket's address
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	backend, err := process.New(process.Options{Dir: dir, InitArgs: []string{initArg}, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sandbox, err := backend.Create(context.Background(), sandbox.Spec{ID: "terminal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := backend.Destroy(context.Background(), sandbox.Handle()); err != nil {
+			t.Error(err)
+		}
+		_ = backend.Close()
+	})
+	b := &box{TB: t, dial: sandbox.Dial, env: &tool.Env{ConversationID: "terminal-" + filepath.Base(dir), WorkingDir: dir}}
+	b.connect(terminal.Config{})
+	return b
+}
 
 // box is a sandbox daemon in this process and a conversation with a terminal.
 type box struct {

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,12 +24,26 @@ const (
 // dropped, overwritten progress bars show their last state, what is not UTF-8 is
 // replaced.
 func cleanText(raw []byte) string {
-	if plain(raw) {
-		return strings.ToValidUTF8(string(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))), "\ufffd")
+	text, _ := render(nil, raw)
+	return text
+}
+
+// render is cleanText on a screen that already shows something, nil for an empty
+// one, which it may change. It returns the screen as it is then if a program has
+// drawn on it: the next output changes that drawing.
+func render(base *screen, raw []byte) (string, *screen) {
+	if base == nil && plain(raw) {
+		return strings.ToValidUTF8(string(bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))), "\ufffd"), nil
 	}
-	s := screen{}
-	s.write(raw)
-	return s.text()
+	if base == nil {
+		base = &screen{}
+	}
+	base.write(raw)
+	text := base.text()
+	if !base.second && (!base.painted || base.top > 0) {
+		return text, nil
+	}
+	return text, base
 }
 
 // plain tells that raw needs no interpretation.
@@ -60,6 +75,7 @@ type screen struct {
 	// A program that addresses the screen and then writes has painted it: what is
 	// there is a drawing, not lines that were printed.
 	addressed, painted bool
+	second             bool // the second screen is shown
 }
 
 func (s *screen) write(raw []byte) {
@@ -160,11 +176,15 @@ func (s *screen) blanks(n int) []rune {
 	return []rune(strings.Repeat(" ", n))
 }
 
-// text returns everything, without the line end after the last line.
+// text returns everything, without the line end after the last line. What was
+// scrolled off is forgotten then.
 func (s *screen) text() string {
 	s.emit(s.lines)
-	s.lines = nil
 	text := s.done.String()
+	s.done.Reset()
+	s.padding = 0
+	s.lines = slices.Clone(s.lines[min(s.top, len(s.lines)):])
+	s.row, s.top = s.row-s.top, 0
 	if s.col == 0 { // the cursor stands on a fresh line
 		return text
 	}
@@ -321,7 +341,7 @@ func (s *screen) paint(row, col int) {
 // drawn there is gone when it is left.
 func (s *screen) alternate(enter bool) {
 	s.clear()
-	s.addressed, s.painted = enter, enter
+	s.addressed, s.painted, s.second = enter, enter, enter
 	if !enter {
 		s.row, s.col = s.top, 0
 	}

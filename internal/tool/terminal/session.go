@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -31,6 +30,7 @@ const (
 // the last output is known to that precision.
 const (
 	readWait = time.Second
+	deafWait = 3 * time.Second // for a command that was typed again
 	readMax  = 256 << 10
 	// lag is the pause between reads of an output of which most is dropped anyway.
 	lag = 10 * time.Millisecond
@@ -50,7 +50,7 @@ type session struct {
 	pid    int    // of the shell
 	offset int64  // of the first byte not read
 	nonce  string // of the command that was sent
-	text   string // what was typed for it; kept until it begins
+	again  string // what to type if that was lost; "" once it began or was typed again
 	typed  time.Time
 	last   status // at the last end marker
 	// unsure says that the terminal's modes may be other than the shell needs:
@@ -58,6 +58,10 @@ type session struct {
 	unsure bool
 	fresh  bool   // the shell has run no command of ours: it shows its own prompt
 	before []byte // tail of what was printed since the last command ended
+	echoed bool   // before is what the terminal echoed of typed text
+	// drawing is what a running full-screen program has drawn so far; nil = none.
+	drawing *screen
+	note    string // for the next result: what became of the shell
 }
 
 // attach finds or starts the shell.
@@ -69,7 +73,7 @@ func (s *session) attach(ctx context.Context, env *tool.Env) error {
 	if err != nil {
 		return err
 	}
-	s.pid, s.offset, s.before = info.PID, 0, nil
+	s.pid, s.offset, s.before, s.echoed, s.drawing = info.PID, 0, nil, false, nil
 	s.last = status{job: -1, cwd: env.WorkingDir}
 	s.unsure, s.fresh = true, info.Created
 	if info.Created {
@@ -140,41 +144,13 @@ func (s *session) settleOn(ctx context.Context, hands tool.Hands, found phase, b
 			return err
 		}
 		found = busy
-		if stat.foreground {
+		if stat.group == s.pid {
 			found = idle
 		}
 	}
 	s.phase, s.offset = found, begin
 	return nil
 }
-
-// shellStat is what the system says of the shell.
-type shellStat struct {
-	foreground bool // the shell owns the terminal: no program does
-	sleeping   bool // it waits for something
-}
-
-func (s *session) stat(ctx context.Context, hands tool.Hands) (shellStat, error) {
-	stat, err := hands.ReadFile(ctx, "/proc/"+strconv.Itoa(s.pid)+"/stat", 4096)
-	if err != nil {
-		return shellStat{}, err
-	}
-	// pid (name) state ppid pgrp session tty_nr tpgid ...
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 6 {
-		return shellStat{}, nil
-	}
-	return shellStat{
-		foreground: string(fields[5]) == strconv.Itoa(s.pid),
-		sleeping:   string(fields[0]) == "S",
-	}, nil
-}
-
-// makeSure is typed before a command when the terminal's state is in doubt: it
-// drops a half typed line, and sets the modes. On a terminal in raw mode the first
-// line is a command that bash does not find. noflsh, because an interrupt key would
-// else discard an end marker that was printed but not read yet.
-const makeSure = "\x15\n PS1= PS2= PROMPT_COMMAND=; \\command stty sane -echo noflsh 2>/dev/null\n"
 
 // start types a command.
 func (s *session) start(ctx context.Context, env *tool.Env, command string) error {
@@ -183,31 +159,47 @@ func (s *session) start(ctx context.Context, env *tool.Env, command string) erro
 		secrets = env.Secrets(command)
 	}
 	s.nonce = newNonce()
-	text := script(s.marks, s.nonce, command, secrets, s.last.code)
+	text := script(s.marks, s.nonce, command, secrets, s.last.code, false)
 	if s.unsure {
-		text = makeSure + text
+		text = makeSure(s.marks) + text
 	}
-	s.text, s.typed = text, time.Now()
-	s.phase, s.unsure, s.fresh, s.before = sent, false, false, nil
-	return s.write(ctx, env.Hands, []byte(text))
+	s.again = makeSure(s.marks) + script(s.marks, s.nonce, command, secrets, s.last.code, true)
+	s.phase, s.unsure, s.before, s.drawing = sent, false, nil, nil
+	err := s.write(ctx, env.Hands, []byte(text))
+	s.typed = time.Now()
+	return err
 }
+
+// errDeaf says that the shell does not run what is typed.
+var errDeaf = errors.New("the shell runs no commands")
 
 // resend types a command again that was lost: an interrupt that came late, or one
 // of a program, made the shell drop its input. That is so if the shell sleeps in
 // the foreground before the command has begun, because what is typed before a
 // command does not wait for anything. It is given time: typed bytes take a moment
-// to reach the shell on a busy machine.
+// to reach the shell on a busy machine. If they come after all, the command still
+// runs once. A shell that does nothing the second time either is beyond repair (a
+// DEBUG trap that skips everything, a function named builtin): errDeaf.
 func (s *session) resend(ctx context.Context, hands tool.Hands) error {
-	if s.phase != sent || s.text == "" || time.Since(s.typed) < readWait {
+	wait := readWait
+	if s.again == "" {
+		wait = deafWait
+	}
+	if s.phase != sent || time.Since(s.typed) < wait {
 		return nil
 	}
 	stat, err := s.stat(ctx, hands)
-	if err != nil || !stat.foreground || !stat.sleeping {
+	if err != nil || stat.group != s.pid || !stat.sleeping {
 		return err
 	}
-	text := makeSure + s.text
-	s.text, s.before = "", nil
-	return s.write(ctx, hands, []byte(text))
+	if s.again == "" {
+		return errDeaf
+	}
+	text := s.again
+	s.again, s.before = "", nil
+	err = s.write(ctx, hands, []byte(text))
+	s.typed = time.Now()
+	return err
 }
 
 func newNonce() string {
@@ -235,6 +227,7 @@ func (s *session) write(ctx context.Context, hands tool.Hands, data []byte) erro
 // progress is what a read brought.
 type progress struct {
 	output bool    // the command printed something
+	all    int64   // offset after all output there was
 	end    *status // the command ended
 	exited bool    // the shell ended
 	begun  bool    // the command had begun when the shell ended
@@ -244,7 +237,7 @@ type progress struct {
 // read reads once and takes the output of the command into c.
 func (s *session) read(ctx context.Context, hands tool.Hands, wait time.Duration, c *capture) (progress, error) {
 	out, err := hands.ReadTerminal(ctx, s.id, tool.TerminalRead{
-		Offset: s.offset, Wait: wait, Until: s.marks.until, Max: readMax,
+		Offset: s.offset, Wait: wait, Until: s.marks.until, Max: readMax, Hold: c.spool != nil && !c.spool.full(),
 	})
 	if err != nil {
 		if ctx.Err() == nil && !fault.Is(err, fault.Unavailable) {
@@ -258,6 +251,7 @@ func (s *session) read(ctx context.Context, hands tool.Hands, wait time.Duration
 	}
 	at := s.offset
 	p := s.take(out.Data, c)
+	p.all = out.End
 	// What is left before the end of an ended shell's output is a broken marker.
 	if out.Exited && p.end == nil && (s.offset == out.End || s.offset == at) {
 		p.exited, p.code, p.begun = true, out.Code, s.phase == busy
@@ -286,52 +280,74 @@ func (s *session) take(data []byte, c *capture) (p progress) {
 			}
 		case part.nonce != "":
 			if part.nonce == s.nonce {
-				s.phase, s.text = busy, ""
+				s.began()
 			}
 		case s.phase == busy:
 			c.add(part.text)
 			p.output = true
 		default:
-			s.before = append(s.before, part.text...)
-			s.before = s.before[max(0, len(s.before)-maxBefore):]
+			s.print(part.text)
 		}
 	}
+}
+
+// print notes what is printed while no command runs. The echo of a typed command
+// holds the markers' secret, and maybe others: none of it is shown.
+func (s *session) print(text []byte) {
+	s.before = append(s.before, text...)
+	s.echoed = s.echoed || bytes.Contains(s.before, []byte(s.marks.secret))
+	s.before = s.before[max(0, len(s.before)-maxBefore):]
+}
+
+// began notes that the command runs.
+func (s *session) began() {
+	s.phase, s.again = busy, ""
+	s.hush()
+}
+
+// hush forgets what was printed if it was an echo or the first prompt of a new
+// shell. A terminal that echoes is set right before the next command.
+func (s *session) hush() {
+	if s.echoed || s.fresh {
+		s.before = nil
+	}
+	s.unsure = s.unsure || s.echoed && !s.fresh
+	s.echoed, s.fresh = false, false
 }
 
 // ended notes the end of a command. One that never began was refused by the
 // shell, which said why.
 func (s *session) ended(st *status, c *capture) {
 	if s.phase == sent {
+		s.hush()
 		c.add(s.before)
 		s.before = nil
 	}
-	s.phase, s.last = idle, *st
+	s.phase, s.last, s.again = idle, *st, ""
 }
 
-// drain reads what there is without waiting.
+// drain reads what there is now without waiting for more.
 func (s *session) drain(ctx context.Context, hands tool.Hands, c *capture) (progress, error) {
-	for {
+	for all := int64(-1); ; {
 		at := s.offset
 		p, err := s.read(ctx, hands, 0, c)
-		if err != nil || p.end != nil || p.exited || s.offset == at {
+		if all < 0 {
+			all = p.all
+		}
+		if err != nil || p.end != nil || p.exited || s.offset == at || s.offset >= all {
 			return p, err
 		}
 	}
 }
 
-// background returns what was printed between the last command and this one. The
-// echo of a typed command is not that; it holds the secret.
-func (s *session) background() string {
+// background returns what was printed between the last command and this one.
+func (s *session) background() []byte {
+	if s.fresh || s.echoed {
+		return nil
+	}
 	raw := s.before
 	s.before = nil
-	if s.fresh {
-		return ""
-	}
-	if bytes.Contains(raw, []byte(s.marks.secret)) {
-		s.unsure = true // the terminal echoes
-		return ""
-	}
-	return cleanText(raw)
+	return raw
 }
 
 // isGone tells that the terminal does not exist any more or that its shell ended.

@@ -69,6 +69,8 @@ const (
 	CallRejected                        // observation user_rejected; arg: cause, 0 = none
 	CallFailed                          // observation error of a call; arg: cause, 0 = none
 	RunFailed                           // observation error of the run
+	Condensed                           // action condensation; arg: a span, 0 = nothing that was shown
+	CondensationAsked                   // action condensation_request
 )
 
 // Derived is one legacy event before it has an id.

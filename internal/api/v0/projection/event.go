@@ -146,6 +146,10 @@ func render(in Input) *Event {
 		return recalled(in)
 	case Action, ActionAwaiting, ActionConfirmed, ActionRejected:
 		return toolCall(in)
+	case Condensed:
+		return condensed(in)
+	case CondensationAsked:
+		return action(sourceAgent, "condensation_request", "Requesting a condensation of the conversation history.", struct{}{})
 	case CallRejected:
 		const text = "Action has been rejected by the user! Waiting for further user input."
 		return observation(sourceAgent, "user_rejected", text, struct{}{})

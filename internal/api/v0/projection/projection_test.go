@@ -613,6 +613,8 @@ func FuzzProject(f *testing.F) {
 	l.finishes("x")
 	l.fails("LLMTimeoutError", "x", "")
 	l.rejects("e3", "user")
+	l.condenses("s", "e1", "e3")
+	l.updates(conversation.KeyLeaf, `"e1"`)
 	for _, p := range l.events {
 		raw, err := json.Marshal(p)
 		if err != nil {

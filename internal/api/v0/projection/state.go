@@ -18,6 +18,9 @@ type State struct {
 	finished    bool    // the agent's last output was the finish action
 	interrupted bool    // the user stopped the run; its state change is to come
 	open        []call  // tool calls without an answer
+
+	// shown are the legacy events of what the agent still reads, by event id.
+	shown map[string]span
 }
 
 // call is a tool call that legacy clients were shown.
@@ -101,6 +104,10 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 		if s.agent == Paused {
 			return []Derived{changed(Stopped)}
 		}
+	case *conversation.Condensation:
+		return []Derived{{Condensed, s.forgotten(e).arg(s.NextID)}}
+	case *conversation.CondensationRequest:
+		return []Derived{{Recipe: CondensationAsked}}
 	case *conversation.StateUpdateEvent:
 		if status, ok := statusOf(e); ok {
 			return s.status(seq, status)
@@ -310,10 +317,12 @@ func (s *State) settle(seq int64, state AgentState, before ...Derived) []Derived
 
 // take applies what was derived from an event, now or in an earlier life.
 func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Derived {
+	first := s.NextID
 	for _, d := range derived {
 		s.apply(p, seq, d)
 		s.NextID++
 	}
+	s.remember(p, span{first, s.NextID - 1})
 	switch e := p.(type) {
 	case *conversation.ActionEvent:
 		s.finished = isFinish(e)
@@ -327,6 +336,10 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 		s.answer(e.ActionID, e.ToolCallID)
 	case *conversation.InterruptEvent:
 		s.interrupted = true
+	case *conversation.StateUpdateEvent:
+		if e.Key == conversation.KeyLeaf {
+			s.open = nil // calls of another branch are not waited for any more
+		}
 	}
 	if _, ok := statusOf(p); ok {
 		s.interrupted = false

@@ -2,6 +2,7 @@ package geminitest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -130,7 +131,7 @@ func (h *handler) callGroups(c call, reply llmtest.Reply) [][]any {
 	for i, tc := range reply.Calls {
 		id := tc.ID
 		if reply.Fault == llmtest.DuplicateIDs {
-			id = first(reply.Calls[0].ID, "same") // one per answer: signatures are known by it
+			id = cmp.Or(reply.Calls[0].ID, "same") // one per answer: signatures are known by it
 		}
 		part := object{"functionCall": object{"id": id, "name": tc.Name, "args": json.RawMessage(wire.LegalArguments(tc.Arguments))}}
 		signature := ""
@@ -244,11 +245,4 @@ func encode(v any, indent bool) []byte {
 		panic(err)
 	}
 	return []byte(strings.TrimSpace(b.String()))
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

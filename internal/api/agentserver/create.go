@@ -1,0 +1,242 @@
+package agentserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+
+	"parley/internal/account"
+	"parley/internal/api/httpkit"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/fault"
+	"parley/internal/sandbox"
+	"parley/internal/store"
+)
+
+// startRequest is agent protocol 2.1, as far as it has an effect; what is not
+// built yet is read as any, to tell whether something is in it. Definitions of
+// sub-agents are for a tool that no agent has here; clients send them always.
+type startRequest struct {
+	Agent          *agentSpec     `json:"agent"`
+	AgentSettings  *agentSettings `json:"agent_settings"`
+	AgentProfileID *string        `json:"agent_profile_id"`
+	Workspace      struct {
+		WorkingDir string `json:"working_dir"`
+	} `json:"workspace"`
+	ConversationID *string                          `json:"conversation_id"`
+	ParentID       *string                          `json:"parent_conversation_id"`
+	Policy         *conversation.ConfirmationPolicy `json:"confirmation_policy"`
+	Analyzer       *conversation.Analyzer           `json:"security_analyzer"`
+	InitialMessage *struct {
+		Content []content.Part `json:"content"`
+	} `json:"initial_message"`
+	MaxIterations   *int                         `json:"max_iterations"`
+	StuckDetection  bool                         `json:"stuck_detection"`
+	StuckThresholds *conversation.StuckDetection `json:"stuck_detection_thresholds"`
+	Secrets         secretSources                `json:"secrets"`
+	ClientTools     []conversation.ClientTool    `json:"client_tools"`
+	Additions       *struct {
+		Suffix *string `json:"system_message_suffix_append"`
+	} `json:"agent_launch_additions"`
+	Tags         map[string]string `json:"tags"`
+	AutoTitle    bool              `json:"autotitle"`
+	TitleProfile *string           `json:"title_llm_profile"`
+
+	SecretsEncrypted any `json:"secrets_encrypted"`
+	Worktree         any `json:"worktree"`
+	Plugins          any `json:"plugins"`
+	HookConfig       any `json:"hook_config"`
+}
+
+// startConversation answers 201 for a new conversation and 200 for one that is
+// there already, whatever the rest of the request says then.
+func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) error {
+	var q startRequest
+	if err := r.Body(&q); err != nil {
+		return err
+	}
+	sc := scopeOf(r.Principal)
+	found, err := s.existing(r.Context(), sc, &q)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		return httpkit.JSON(w, http.StatusOK, Info(found))
+	}
+	req, err := s.startOf(r.Context(), sc, &q)
+	if err != nil {
+		return err
+	}
+	v, err := s.cfg.Engine.Create(r.Context(), req)
+	if fault.CodeOf(err) == store.CodeExists { // made meanwhile, or elsewhere
+		if found, lost := s.existing(r.Context(), sc, &q); found != nil && lost == nil {
+			return httpkit.JSON(w, http.StatusOK, Info(found))
+		}
+	}
+	if err != nil {
+		return q.locate(err)
+	}
+	return httpkit.JSON(w, http.StatusCreated, Info(v))
+}
+
+// existing returns the conversation that the request names, nil if there is none
+// in the scope.
+func (s *Server) existing(ctx context.Context, sc scope, q *startRequest) (*engine.View, error) {
+	if q.ConversationID == nil {
+		return nil, nil
+	}
+	v, err := s.view(ctx, sc, *q.ConversationID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	return v, err
+}
+
+// startOf translates a request for the engine.
+func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine.StartRequest, error) {
+	req := engine.StartRequest{Owner: sc.owner, Origin: conversation.OriginAgent, SandboxID: sc.sandbox, Tags: q.Tags,
+		ClientTools: q.ClientTools, Confirmation: q.Policy, Analyzer: q.Analyzer, Stuck: q.stuck(),
+		NoTitle: !q.AutoTitle, TitleProfile: orEmpty(q.TitleProfile), Secrets: map[string]account.CustomSecret{}}
+	if q.InitialMessage != nil {
+		req.InitialMessage = q.InitialMessage.Content
+	}
+	if q.MaxIterations != nil {
+		req.MaxIterations = *q.MaxIterations
+	}
+	if q.ConversationID != nil {
+		var err error
+		if req.ConversationID, err = conversation.ParseID(*q.ConversationID); err != nil {
+			return req, err
+		}
+	}
+	for _, step := range []func() error{
+		q.built,
+		func() error { return q.agent(&req, s.cfg.Engine.ToolNames()) },
+		func() error { return q.Secrets.addTo(req.Secrets, "body", "secrets") },
+		func() error { return checkAnalyzer(q.Analyzer) },
+		func() error { return s.place(ctx, sc, q, &req) },
+	} {
+		if err := step(); err != nil {
+			return req, err
+		}
+	}
+	if q.Additions != nil {
+		req.Instructions = joinTexts(req.Instructions, orEmpty(q.Additions.Suffix))
+	}
+	if req.Confirmation != nil && req.Analyzer == nil { // not the settings' beside the request's policy
+		req.Analyzer = &conversation.Analyzer{Kind: conversation.AnalyzerNone}
+	}
+	return req, nil
+}
+
+// checkAnalyzer refuses what the document lets through: too many analyzers in each
+// other.
+func checkAnalyzer(a *conversation.Analyzer) error {
+	if a == nil {
+		return nil
+	}
+	if err := a.Check(); err != nil {
+		return httpkit.BadField(fault.PublicText(err), nil, "body", "security_analyzer")
+	}
+	return nil
+}
+
+// built refuses what would change the agent's work and is not built, instead of
+// dropping it silently.
+func (q *startRequest) built() error {
+	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted, "worktree": q.Worktree,
+		"plugins": q.Plugins, "hook_config": q.HookConfig})
+}
+
+// agent reads who is to work: exactly one of the three ways to say it.
+func (q *startRequest) agent(req *engine.StartRequest, known []string) error {
+	given := q.Agent != nil || q.AgentSettings != nil
+	switch {
+	case q.AgentProfileID != nil && given:
+		return httpkit.BadField("agent_profile_id cannot be sent together with agent or agent_settings", nil, "body", "agent_profile_id")
+	case q.AgentProfileID != nil:
+		return fault.New(fault.NotFound, "agent_profile_not_found", "Agent profile not found: %.100s", *q.AgentProfileID).
+			WithHint("This server keeps no agent profiles yet; send agent or agent_settings.")
+	case q.Agent != nil:
+		return q.Agent.apply(req, known)
+	case q.AgentSettings != nil:
+		return q.AgentSettings.apply(req, known)
+	}
+	return httpkit.BadField("one of agent, agent_settings and agent_profile_id is required", nil, "body")
+}
+
+func (q *startRequest) stuck() *conversation.StuckDetection {
+	var d conversation.StuckDetection
+	if q.StuckThresholds != nil {
+		d = *q.StuckThresholds
+	}
+	d.Off = !q.StuckDetection
+	if d == (conversation.StuckDetection{}) {
+		return nil
+	}
+	return &d
+}
+
+// place resolves where the conversation works. A sub-conversation works where its
+// parent does.
+func (s *Server) place(ctx context.Context, sc scope, q *startRequest, req *engine.StartRequest) error {
+	boxes, err := s.cfg.Sandboxes.Batch(ctx, sc.owner, []string{sc.sandbox})
+	if err != nil {
+		return err
+	}
+	base := sandbox.WorkingDir
+	if b := boxes[0]; b != nil && b.WorkingDir != "" {
+		base = b.WorkingDir
+	}
+	dir := q.Workspace.WorkingDir
+	if strings.ContainsRune(dir, 0) || len(dir) > 4096 {
+		return httpkit.BadField("the working directory is no path", nil, "body", "workspace", "working_dir")
+	}
+	if !path.IsAbs(dir) {
+		dir = path.Join(base, dir)
+	}
+	req.WorkingDir = path.Clean(dir)
+	if q.ParentID == nil {
+		return nil
+	}
+	parent, err := s.view(ctx, sc, *q.ParentID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return httpkit.BadField("there is no such conversation in this sandbox", *q.ParentID, "body", "parent_conversation_id")
+	case err != nil:
+		return err
+	case parent.Options.WorkingDir != req.WorkingDir:
+		return httpkit.BadField(fmt.Sprintf("the parent works in %s, and so must this conversation", parent.Options.WorkingDir),
+			q.Workspace.WorkingDir, "body", "workspace", "working_dir")
+	}
+	req.ParentID = parent.ID
+	return nil
+}
+
+// locate says where in the request the engine found something wrong.
+func (q *startRequest) locate(err error) error {
+	loc := []any{"body", "agent_settings", "tools"}
+	if q.Agent != nil {
+		loc[1] = "agent"
+	}
+	switch code := fault.CodeOf(err); {
+	case code == engine.CodeUnknownTool:
+	case fault.Is(err, fault.Invalid) && strings.Contains(code, "client_tool"):
+		loc = []any{"body", "client_tools"}
+	default:
+		return err
+	}
+	return httpkit.BadField(fault.PublicText(err), nil, loc...)
+}
+
+// joinTexts puts paragraphs below each other.
+func joinTexts(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"parley/internal/agent/judge"
+	"parley/internal/content"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/store"
+)
+
+// Bounds of goals.
+const (
+	defaultGoalRuns = 10
+	maxGoalRuns     = 100
+	maxObjective    = 32 << 10 // bytes
+)
+
+// Goal lets a conversation work on an objective over several runs: after each, a
+// judge says whether the objective is reached, and what is missing is the next
+// message. maxIterations is the number of runs, 0 = 10. Invalid without an objective,
+// Conflict during a run or while a goal is active.
+func (e *Engine) Goal(ctx context.Context, owner string, id conversation.ID, objective string, maxIterations int) error {
+	if maxIterations == 0 {
+		maxIterations = defaultGoalRuns
+	}
+	if strings.TrimSpace(objective) == "" {
+		return fault.New(fault.Invalid, "empty_objective", "The goal has no objective.")
+	}
+	if maxIterations < 1 || maxIterations > maxGoalRuns || len(objective) > maxObjective {
+		return fault.New(fault.Invalid, "invalid_goal", "A goal has 1 to %d iterations and an objective of at most %d bytes.", maxGoalRuns, maxObjective)
+	}
+	goal := conversation.Goal{Active: true, Status: conversation.GoalRunning, Iteration: 1, MaxIterations: maxIterations, Objective: objective}
+	return e.pursue(ctx, owner, id, func(*live) (conversation.Goal, string, error) { return goal, objective, nil })
+}
+
+// ResumeGoal goes on with a goal that was interrupted or came to its last
+// iteration, which then is given as many again. Invalid without one.
+func (e *Engine) ResumeGoal(ctx context.Context, owner string, id conversation.ID) error {
+	return e.pursue(ctx, owner, id, func(l *live) (conversation.Goal, string, error) {
+		g := l.state.Goal
+		if g == nil || g.Status == conversation.GoalComplete {
+			return conversation.Goal{}, "", fault.New(fault.Invalid, "no_resumable_goal", "There is no goal to go on with.")
+		}
+		next := *g
+		next.Active, next.Status = true, conversation.GoalRunning
+		if next.Iteration++; next.Iteration > next.MaxIterations {
+			next.Iteration = 1
+		}
+		if g.Verdict == nil {
+			return next, g.Objective, nil
+		}
+		return next, judge.FollowUp(g.Objective, *g.Verdict, g.Iteration, g.MaxIterations), nil
+	})
+}
+
+// pursue says what a goal wants, and runs.
+func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, next func(*live) (conversation.Goal, string, error)) error {
+	return e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		switch {
+		case l.goal() != nil:
+			return fault.New(fault.Conflict, "goal_active", "The conversation works on a goal already.")
+		case l.state.Status == conversation.Running || l.work != nil:
+			return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
+		case l.state.Status == conversation.WaitingConfirmation:
+			return fault.New(fault.Conflict, codeWrongState, "Actions of the conversation wait for confirmation.")
+		case !l.prepared():
+			return fault.New(fault.Conflict, "not_ready", "The conversation is still starting.")
+		}
+		goal, text, err := next(l)
+		if err != nil {
+			return err
+		}
+		if err := l.refresh(ctx); err != nil {
+			return err
+		}
+		return l.command(goal, text)
+	})
+}
+
+// command appends a goal's next message and starts a run.
+func (l *live) command(goal conversation.Goal, text string) error {
+	events := append(l.opening(), userMessage(Message{Parts: []content.Part{content.Text(text)}}),
+		stateUpdate(conversation.KeyGoal, goal), stateUpdate(conversation.KeyStatus, conversation.Running))
+	if err := l.append(events...); err != nil {
+		return err
+	}
+	l.runStarted()
+	return nil
+}
+
+// StopGoal ends the work on a goal; a run ends at the next step. It is no error if
+// there is none.
+func (e *Engine) StopGoal(ctx context.Context, owner string, id conversation.ID) error {
+	return e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		if l.goal() == nil {
+			return nil
+		}
+		if err := l.append(l.stopGoal()...); err != nil {
+			return err
+		}
+		switch {
+		case l.state.Status == conversation.Running:
+			l.pause = true
+		case l.work != nil: // the judge
+			l.work.cancel(errGoalStopped)
+		}
+		return nil
+	})
+}
+
+var errGoalStopped = errors.New("the goal was stopped")
+
+// goal is the goal that is worked on, nil if there is none.
+func (l *live) goal() *conversation.Goal {
+	if g := l.state.Goal; g != nil && g.Active {
+		return g
+	}
+	return nil
+}
+
+// stopGoal are the events that end the work on a goal, none if there is none.
+func (l *live) stopGoal() []conversation.Payload {
+	g := l.goal()
+	if g == nil {
+		return nil
+	}
+	ended := *g
+	ended.Active, ended.Status = false, conversation.GoalInterrupted
+	return []conversation.Payload{stateUpdate(conversation.KeyGoal, ended)}
+}
+
+// endsGoal are the triggers after which nobody works on a goal any more.
+var endsGoal = map[conversation.Trigger]bool{conversation.TrigFail: true, conversation.TrigStuck: true,
+	conversation.TrigInterrupt: true, conversation.TrigReject: true, conversation.TrigNavigate: true}
+
+// startJudge asks whether the goal of a run that finished is reached.
+func (l *live) startJudge() {
+	goal, owner, choice := *l.goal(), l.conv.Owner, titleModel(l.choice)
+	req := judge.Request(goal.Objective, l.history(), 0)
+	l.start(func(ctx context.Context) func(*live) {
+		limit, cancel := context.WithTimeout(ctx, judgeTime)
+		defer cancel()
+		resp, err := l.e.aside(limit, owner, l.id, store.UseJudge, choice, req, l.tellRetries())
+		var verdict conversation.GoalVerdict
+		if err == nil {
+			verdict, err = judge.Parse(resp.Message.Text())
+		}
+		return func(l *live) { l.judged(context.Cause(ctx), goal, verdict, err) }
+	})
+}
+
+// judged goes on with a goal or ends it. A judge that cannot be asked ends it: the
+// user can resume.
+func (l *live) judged(cause error, goal conversation.Goal, verdict conversation.GoalVerdict, err error) {
+	if l.goal() == nil || isLeaving(cause) {
+		l.boundary()
+		return
+	}
+	if errors.Is(cause, ErrInterrupted) {
+		l.must(l.boundary, "", l.stopGoal()...)
+		return
+	}
+	if err != nil {
+		text := "The judge could not be asked: " + fault.PublicText(err)
+		if le := asLLMError(err); le != nil {
+			text = "The judge could not be asked: " + withReason(adviceOn(le.Class)[2], le)
+		}
+		goal.Verdict = &conversation.GoalVerdict{Missing: l.masker.Mask(text)}
+		goal.Active, goal.Status = false, conversation.GoalInterrupted
+		l.must(l.boundary, "", stateUpdate(conversation.KeyGoal, goal))
+		return
+	}
+	verdict.Missing = l.masker.Mask(verdict.Missing)
+	goal.Verdict = &verdict
+	switch {
+	case verdict.Complete:
+		goal.Active, goal.Status = false, conversation.GoalComplete
+	case goal.Iteration >= goal.MaxIterations:
+		goal.Active, goal.Status = false, conversation.GoalCapped
+	default:
+		l.goOn(goal)
+		return
+	}
+	l.must(func() { l.e.opt.Hub.Snapshot(l.id, l.state.Head); l.boundary() }, "", stateUpdate(conversation.KeyGoal, goal))
+}
+
+// goOn is command with an outcome that is kept until the store takes it.
+func (l *live) goOn(goal conversation.Goal) {
+	text := judge.FollowUp(goal.Objective, *goal.Verdict, goal.Iteration, goal.MaxIterations)
+	said := userMessage(Message{Parts: []content.Part{content.Text(text)}})
+	goal.Iteration++
+	l.must(func() { l.runStarted(); l.boundary() }, "", said,
+		stateUpdate(conversation.KeyGoal, goal), stateUpdate(conversation.KeyStatus, conversation.Running))
+}
