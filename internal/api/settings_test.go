@@ -51,7 +51,7 @@ func TestSettingsOfANewUser(t *testing.T) {
 		"sandbox_api_key":null,"max_budget_per_task":null,"email":null,"email_verified":null,"git_user_name":null,"git_user_email":null,
 		"title_llm_profile":null,"git_full_clone":false,"v1_enabled":true,
 		"agent_settings":{"schema_version":5,"agent_kind":"openhands","agent":"CodeActAgent","llm":{"model":"","base_url":null,"api_key":null},
-			"mcp_config":{},"condenser":{"enabled":true,"max_size":240}},
+			"mcp_config":{},"condenser":{"enabled":true,"max_size":80}},
 		"conversation_settings":{"schema_version":1,"max_iterations":500,"confirmation_mode":false,"security_analyzer":null},
 		"sandbox_grouping_strategy":"NO_GROUPING","default_sandbox_spec_id":null,"llm_profiles":{"profiles":{},"active":null},
 		"active_agent_profile_id":null,"active_agent_profile_revision":null,"registered_marketplaces":[],"inherited_marketplaces":[],
@@ -138,7 +138,7 @@ func TestSettingsThatAreKept(t *testing.T) {
 		"agent_settings tools": `[{"name":"terminal"}]`, "agent_settings enable_sub_agents": `true`,
 		"agent_settings verification":  `{"critic_enabled":true,"critic_threshold":0.25}`,
 		"agent_settings agent_context": `{"skills":[{"name":"s","trigger":{"keywords":["k"]}}],"system_message_suffix":"be brief"}`,
-		"agent_settings condenser":     `{"enabled":true,"keep_first":4,"max_size":240,"max_tokens":5}`,
+		"agent_settings condenser":     `{"enabled":true,"keep_first":4,"max_size":80,"max_tokens":5}`,
 		"conversation_settings hooks":  `{"x":[1]}`} {
 		var steps []any
 		for _, step := range strings.Fields(path) {

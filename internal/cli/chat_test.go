@@ -66,6 +66,7 @@ func longRun() []string {
 		event("AgentErrorEvent", "agent", `"tool_name":"nope","tool_call_id":"c7","error":"there is no tool nope"`),
 		event("UserRejectObservation", "environment", `"tool_name":"terminal","tool_call_id":"c8","rejection_reason":"too risky","rejection_source":"user","action_id":"e"`),
 		says("environment", "Use a tool or answer."),
+		event("ConversationStateUpdateEvent", "environment", `"key":"goal","value":{"active":true,"status":"running","iteration":2,"max_iterations":5,"objective":"o","verdict":{"score":0.4,"complete":false,"missing":"the tests"}}`),
 		event("Condensation", "environment", `"forgotten_event_ids":[],"llm_response_id":"r"`),
 		event("FutureEvent", "agent", `"anything":1`),
 		acts("browser", "c9", "", `{"kind":"BrowserNavigateAction","url":"http://x"}`),

@@ -134,6 +134,8 @@ func (p *printer) event(e conversation.Event) {
 		p.line(yellow, "! paused")
 	case *conversation.InterruptEvent:
 		p.line(yellow, "! interrupted")
+	case *conversation.Condensation:
+		p.line(dim, "(the older part of the conversation is summarised for the model; the log keeps it)")
 	case *conversation.Unknown:
 		p.unknown(ev)
 	}
@@ -247,7 +249,7 @@ func (p *printer) proposal(ev *conversation.ActionEvent) {
 	}
 	p.block(lines, 0, 0, diffStyle)
 	if ev.SecurityRisk != "" && ev.SecurityRisk != "UNKNOWN" {
-		p.line(yellow, "  risk, as the model sees it: "+CleanLine(ev.SecurityRisk))
+		p.line(yellow, "  risk: "+CleanLine(ev.SecurityRisk))
 	}
 }
 
@@ -338,6 +340,10 @@ func (p *printer) failure(ev *conversation.ConversationErrorEvent) {
 
 func (p *printer) stateUpdate(ev *conversation.StateUpdateEvent) {
 	var notes conversation.AgentNotes
+	if ev.Key == conversation.KeyGoal {
+		p.goal(ev)
+		return
+	}
 	if ev.Key != conversation.KeyAgentState || json.Unmarshal(ev.Value, &notes) != nil || notes.LLMRetry == nil {
 		return
 	}
@@ -346,6 +352,19 @@ func (p *printer) stateUpdate(ev *conversation.StateUpdateEvent) {
 	r := notes.LLMRetry
 	p.line(yellow, fmt.Sprintf("! attempt %d of %d to reach the model failed%s; next one in %.3gs",
 		r.Attempt, r.MaxAttempts, reason(r.Reason), r.WaitSeconds))
+}
+
+// goal shows how the work on a goal stands.
+func (p *printer) goal(ev *conversation.StateUpdateEvent) {
+	var g conversation.Goal
+	if json.Unmarshal(ev.Value, &g) != nil {
+		return
+	}
+	text := fmt.Sprintf("! goal %s, run %d of %d", CleanLine(string(g.Status)), g.Iteration, g.MaxIterations)
+	if v := g.Verdict; v != nil && !v.Complete {
+		text += reason(v.Missing)
+	}
+	p.line(yellow, text)
 }
 
 // unknown shows kinds that other versions of the protocol have.
@@ -359,8 +378,6 @@ func (p *printer) unknown(ev *conversation.Unknown) {
 		if json.Unmarshal(ev.Raw, &e) == nil {
 			p.line(red, "! "+CleanLine(e.Code)+": "+cut(CleanLine(e.Detail), lineRunes))
 		}
-	case "Condensation":
-		p.line(dim, "(the agent has summarised the older part of the conversation)")
 	}
 }
 

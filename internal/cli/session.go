@@ -214,6 +214,8 @@ func (s *session) answered(callID string) {
 // session began with.
 func (s *session) applyState(seq int64, ev *conversation.StateUpdateEvent) {
 	switch ev.Key {
+	case conversation.KeyLeaf: // the conversation goes on elsewhere
+		s.pending = nil
 	case conversation.KeyStatus:
 		var status conversation.Status
 		if seq >= s.liveFrom && json.Unmarshal(ev.Value, &status) == nil {

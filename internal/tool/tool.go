@@ -190,7 +190,7 @@ type TerminalRead struct {
 	Until  string        `json:"until,omitempty"`
 	Max    int           `json:"max,omitempty"` // bytes; 0 = 1 MiB
 	// Hold makes the program wait for this reader instead of overwriting what it has
-	// not read. It ends soon after the last such read.
+	// not read. It ends with a read without Hold, or soon after the last one with it.
 	Hold bool `json:"hold,omitempty"`
 }
 

@@ -8,9 +8,10 @@ import (
 	"parley/internal/fault"
 )
 
-// What holds where nothing else is said (agent protocol 4.6).
+// What holds where nothing else is said (agent protocol 4.6). DefaultMaxSize is how
+// many events the model reads of a conversation whose owner said nothing.
 const (
-	defaultMaxSize   = 80 // events; of the condenser that nobody configured
+	DefaultMaxSize   = 80 // events; of the condenser that nobody configured
 	defaultKeepFirst = 4
 	planMaxSize      = 100 // of the planning agent's
 	planKeepFirst    = 6
@@ -57,7 +58,7 @@ type Defaults struct {
 
 // config is the condenser that nobody configured.
 func (d Defaults) config() Config {
-	c := Config{MaxSize: defaultMaxSize, KeepFirst: defaultKeepFirst,
+	c := Config{MaxSize: DefaultMaxSize, KeepFirst: defaultKeepFirst,
 		MinimumProgress: defaultProgress, Resets: defaultResets, Scaling: defaultScaling}
 	if d.Planning {
 		c.MaxSize, c.KeepFirst = planMaxSize, planKeepFirst

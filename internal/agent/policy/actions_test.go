@@ -26,7 +26,7 @@ func TestMedium(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	for _, command := range []string{
 		`$CMD --flag`, `"$@"`, `$1 x`, `${TOOL:-ls} x`, `./$name`, `$(cat cmd.txt | tr a b | foo)`, `eval "$X"`, `bash -c "$X"`, `./gen.sh | sh`, `ls | sed 's/.*/mv & x/' | sh`, `source "$X"`, `if true; then`, `echo "unclosed`, `$(foo) bar`, `!rm`, `!!`, `r? x`, `python$V x`, `python -c "$CODE"`,
-		`cat $x | ./filter | bash`, `print("hello")`, `x = 5; [i for i in y]`, `sudo $X`, `env $X`, `$A$B$C -rf /`, `ls; $X`, `echo $Y | bash`, `find . -exec $X {} \;`, `timeout 5 $X`,
+		`cat $x | ./filter | bash`, `print("hello")`, `x = 5; [i for i in y]`, `sudo $X`, `env $X`, `$A$B$C -rf /`, `ls; $X`, `echo $Y | bash`, `find . -exec $X {} \;`, `timeout 5 $X`, `set -- rm -rf /; if false; then set -- ls; fi; "$@"`,
 	} {
 		if v := judge(kind(conversation.AnalyzerPattern), terminal(t, command)); v.Risk != unknown || !v.Confirm || v.Reason == "" {
 			t.Errorf("%s (%s) of %s", v.Risk, v.Reason, command)

@@ -9,11 +9,11 @@ func (c *command) changeDir() data {
 	ops := c.operands("")
 	switch {
 	case len(ops) == 0 && c.name == "cd":
-		c.cwd = "~"
+		c.enter("~")
 	case len(ops) == 0 || ops[0].text == "-":
-		c.cwd = ""
+		c.enter("")
 	default:
-		c.cwd = resolve(c.cwd, ops[0].text)
+		c.enter(resolve(c.cwd(), ops[0].text))
 	}
 	return data{}
 }
@@ -45,24 +45,26 @@ func (c *command) define() data {
 			c.hooked(name, data{value, a.from})
 			c.assign(name, data{value, a.from})
 		default:
-			c.child(data{value, a.from}, nil, data{})
+			c.aliases[name] = data{value, a.from}
+			c.aside(func() { c.child(data{value, a.from}, nil, data{}) })
 		}
 	}
 	return unknown(fromSecret) // export alone lists all that there is
 }
 
+// setParams is set, which may give $1 and so on new values.
 func (c *command) setParams() data {
-	for i, a := range c.args {
-		if a.text == "--" {
-			c.params = c.args[i+1:]
-			return data{}
-		}
-	}
 	if len(c.args) == 0 {
-		return unknown(fromSecret)
+		return unknown(fromSecret) // lists all that is set
 	}
-	if !strings.HasPrefix(c.args[0].text, "-") && !strings.HasPrefix(c.args[0].text, "+") {
-		c.params = c.args
+	values := c.args
+	if i := indexText(c.args, "--"); i >= 0 {
+		values = c.args[i+1:]
+	} else if first := values[0].text; strings.HasPrefix(first, "-") || strings.HasPrefix(first, "+") {
+		return data{}
+	}
+	if c.params = values; c.branch > 0 {
+		c.params = nil // which of them hold afterwards is not followed
 	}
 	return data{}
 }
@@ -168,18 +170,17 @@ func (c *command) textOption() data {
 	if c.name == "su" || c.name == "runuser" {
 		c.medium("privileged")
 	}
-	o, rest := leading(c.args, "-c --command --run -u -s --shell -g -G -E -w -p", false)
-	if len(rest) > 1 {
-		more, tail := leading(rest[1:], "-c --command", false)
-		for _, v := range more.values("-c", "--command") {
-			c.child(v, nil, c.in)
-		}
-		if c.name == "flock" || c.name == "runuser" {
-			c.exec(tail, redirected{in: c.in, piped: c.piped})
-		}
+	const takes = "-c --command --run -u -s --shell -g -G -E -w --session-command"
+	o, rest := leading(c.args, takes, false)
+	switch {
+	case c.name == "runuser" && o.has("-u"):
+		c.exec(rest, redirected{in: c.in, piped: c.piped})
+	case c.name == "flock" && len(rest) > 1:
+		c.exec(rest[1:], redirected{in: c.in, piped: c.piped})
 	}
+	o = parseOptions(c.args, takes)
 	var out data
-	for _, v := range o.values("-c", "--command", "--run") {
+	for _, v := range o.values("-c", "--command", "--run", "--session-command") {
 		out = out.then(c.child(v, nil, c.in))
 	}
 	if c.name == "su" && len(o.set) == 0 && c.piped {

@@ -87,10 +87,8 @@ func (s *shell) named(c *command, first data) data {
 		s.unclear("a command whose name is a pattern")
 		c.name = likely(c.name)
 	}
-	if _, ok := s.funcs[first.text]; ok {
-		return s.call(first.text, c.args, c.in)
-	}
-	if d, ok := s.files[resolve(s.cwd, first.text)]; ok && (strings.Contains(first.text, "/") || d.has(fromNet)) {
+	defined, ok := s.defined(c, first)
+	if d, ok := s.files[resolve(s.cwd(), first.text)]; ok && (strings.Contains(first.text, "/") || d.has(fromNet)) {
 		return s.runText(d, c.args, c.in)
 	}
 	if c.socket {
@@ -98,12 +96,33 @@ func (s *shell) named(c *command, first data) data {
 	}
 	c.judgeLine()
 	if out, ok := c.wrapped(); ok {
-		return out
+		return defined.then(out)
 	}
 	if h := handler(c.name); h != nil {
-		return h(c)
+		return defined.then(h(c))
+	}
+	if ok {
+		return defined
 	}
 	return unknown(c.in.from &^ (fromFile | fromLocal)) // what it makes of a file is not the file
+}
+
+// defined runs the functions and aliases of the name. They are judged besides the
+// program of that name: whether they count depends on who calls, and on whether
+// their definition was reached.
+func (s *shell) defined(c *command, first data) (data, bool) {
+	var out data
+	_, isFunc := s.funcs[first.text]
+	if isFunc {
+		out = s.call(first.text, c.args, c.in)
+	}
+	alias, isAlias := s.aliases[first.text]
+	if mark := "alias " + first.text; isAlias && !s.calling[mark] {
+		s.calling[mark] = true
+		out = out.then(s.eval(alias.then(known(" ")).then(joined(c.args)), c.in))
+		delete(s.calling, mark)
+	}
+	return out, isFunc
 }
 
 // likely is the dangerous command that a pattern may stand for.
@@ -177,7 +196,7 @@ func shellHandler(name string) func(*command) data {
 	case "cd", "pushd":
 		return (*command).changeDir
 	case "popd":
-		return func(c *command) data { c.cwd = ""; return data{} }
+		return func(c *command) data { c.enter(""); return data{} }
 	case "read", "mapfile", "readarray":
 		return (*command).readLines
 	case "export", "declare", "local", "typeset", "readonly", "alias":
@@ -207,7 +226,7 @@ func shellHandler(name string) func(*command) data {
 	case "mktemp":
 		return func(*command) data { return data{"/tmp/" + hole, 0} }
 	case "pwd":
-		return func(c *command) data { return known(resolve(c.cwd, ".")) }
+		return func(c *command) data { return known(resolve(c.cwd(), ".")) }
 	case "env", "printenv", "declare-x", "export-p":
 		return func(*command) data { return unknown(fromSecret) }
 	case "ssh-agent", "direnv", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "asdf", "mise", "brew", "conda", "mamba", "micromamba",

@@ -43,7 +43,7 @@ func (c *command) remove() data {
 		all = all || f.text == hole && !f.has(fromFile) // $FLAGS
 	}
 	for _, f := range o.operands {
-		c.removeOne(resolve(c.cwd, f.text), f, all)
+		c.removeOne(resolve(c.cwd(), f.text), f, all)
 	}
 	return data{}
 }
@@ -78,7 +78,7 @@ func (c *command) dd() data {
 	out := c.in
 	for _, a := range c.args {
 		name, value, _ := strings.Cut(a.text, "=")
-		p := resolve(c.cwd, value)
+		p := resolve(c.cwd(), value)
 		switch {
 		case name == "if" && isDisk(p):
 			c.medium("reads_disk")
@@ -99,7 +99,7 @@ func (c *command) dd() data {
 // file of the workspace it is a file.
 func (c *command) format() data {
 	for _, f := range c.operands("-t -L -b -N -O -E -U -i -I -m -n -F -s -T") {
-		if p := resolve(c.cwd, f.text); strings.HasPrefix(p, "/dev/") || f.text == hole {
+		if p := resolve(c.cwd(), f.text); strings.HasPrefix(p, "/dev/") || f.text == hole {
 			c.high(rawDisk)
 			return data{}
 		}
@@ -149,7 +149,7 @@ func (c *command) copy() data {
 }
 
 func (c *command) copyTo(sources []data, target data, o options) {
-	to := resolve(c.cwd, target.text)
+	to := resolve(c.cwd(), target.text)
 	if isRemote(target.text) && (c.name == "rsync" || c.name == "scp") {
 		c.medium("other_machine")
 		for _, f := range sources {
@@ -166,7 +166,7 @@ func (c *command) copyTo(sources []data, target data, o options) {
 }
 
 func (c *command) copyOne(f data, to string) {
-	from := resolve(c.cwd, f.text)
+	from := resolve(c.cwd(), f.text)
 	content := unknown(fromFile)
 	if isRemote(f.text) && (c.name == "rsync" || c.name == "scp") {
 		content = unknown(fromNet)
@@ -216,7 +216,7 @@ func (c *command) mode() data {
 	}
 	all := parseOptions(c.args, "").has("-R", "--recursive")
 	for _, f := range ops {
-		p := resolve(c.cwd, f.text)
+		p := resolve(c.cwd(), f.text)
 		switch {
 		case all && isWhole(p):
 			c.high("changes_system_modes")
@@ -246,7 +246,7 @@ func (c *command) change() data {
 		return data{}
 	}
 	for _, f := range c.operands("-s -p -i -d -o --size --strip --input --directory") {
-		judgePath(c.scan, resolve(c.cwd, f.text))
+		judgePath(c.scan, resolve(c.cwd(), f.text))
 	}
 	return data{}
 }
@@ -306,7 +306,7 @@ func (c *command) pipe() data {
 
 // into judges that an archive is unpacked into a directory.
 func (c *command) into(dir data) {
-	p := resolve(c.cwd, dir.text)
+	p := resolve(c.cwd(), dir.text)
 	if p == "/" || inSystem.MatchString(p+"/") || p == "~" {
 		c.medium("writes_system_file")
 	}
@@ -330,7 +330,7 @@ func (c *command) findFiles() data {
 	}
 	var out data
 	for _, r := range roots {
-		out = out.then(data{strings.TrimSuffix(resolve(c.cwd, r.text), "/") + "/" + hole + "\n", r.from | fromFile})
+		out = out.then(data{strings.TrimSuffix(resolve(c.cwd(), r.text), "/") + "/" + hole + "\n", r.from | fromFile})
 	}
 	return out
 }
@@ -371,7 +371,7 @@ func isNarrow(tests []data) bool {
 
 func (c *command) deletesBelow(roots []data, narrow bool) {
 	for _, r := range roots {
-		p := resolve(c.cwd, r.text)
+		p := resolve(c.cwd(), r.text)
 		switch {
 		case isWhole(p) && !narrow:
 			c.high(catastrophicDelete)
@@ -396,7 +396,7 @@ func (c *command) findExec(roots, argv []data, narrow bool) {
 	}
 	lines := data{hole + "\n", fromFile}
 	for _, r := range roots {
-		lines = lines.then(data{strings.TrimSuffix(resolve(c.cwd, r.text), "/") + "/" + hole + "\n", r.from | fromFile})
+		lines = lines.then(data{strings.TrimSuffix(resolve(c.cwd(), r.text), "/") + "/" + hole + "\n", r.from | fromFile})
 	}
 	c.each(argv, "{}", lines)
 }

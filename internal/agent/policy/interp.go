@@ -177,7 +177,7 @@ func (s *shell) codeStrings(text string) {
 		inner[i] = data{unescapeC(strings.Trim(q, "\"'`")), fromFile}
 	}
 	for _, d := range inner {
-		p := resolve(s.cwd, d.text)
+		p := resolve(s.cwd(), d.text)
 		if removes && isWhole(p) {
 			s.high(catastrophicDelete)
 		}

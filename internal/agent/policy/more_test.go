@@ -57,6 +57,8 @@ all:
 	rm -rf /
 MK
 make -f Makefile`,
+		`env - rm -rf /`, `su - root -c 'rm -rf /'`, `setsid -f rm -rf /`, `perf stat rm -rf /`, `npx -c 'rm -rf /'`, `runuser -u x -- rm -rf /`, `unshare -p rm -rf /`, `rm() { :; }; command rm -rf /`, `rm() { :; }; sudo rm -rf /`, `if false; then rm() { :; }; fi; rm -rf /`, `f() { rm -rf /; }; if false; then f() { :; }; fi; f`,
+		`f() { "$@"; }; if false; then f() { :; }; fi; f rm -rf /`, `f() { :; }; f; f() { rm -rf "$1"; }; f /`, `cd /; if false; then cd x; fi; rm -rf *`, `cd / || cd x; rm -rf *`, `f() { cd /; }; f; rm -rf *`, `alias x='rm -rf'; x /`, `alias rm='rm -rf'; rm /`, `alias ls='ls --color' x='rm -r'; ls; x -f /`,
 		`a=(x rm -rf /); ${a[@]:1}`, `x="rm -rf"; y=/; $x $y`, `x='rm -rf /'; bash <<< "$x"`, `g() { local t=$1; rm -rf "$t"; }; g /`, `rm -rf "${X:-/}"`, `for i in 1; do for j in /; do rm -rf $j; done; done`, `[ -d / ] && rm -rf /`, `until rm -rf /; do :; done`, `if rm -rf /; then :; fi`, `select x in /; do rm -rf $x; done`, `<x rm -rf /`, `>x rm -rf /`, `2>/dev/null rm -rf /`,
 		`sudo env PATH=/x nice timeout 5 bash -c "exec rm -rf /"`, `bash -c "$(printf '%s' 'rm -rf /')"`, `echo 'x' | sed 's/x/y/' ; rm -rf /`, `perl -MFile::Path -e 'remove_tree("/")'`, `python3 -c "__import__('os').system('rm -rf /')"`, `python3 -c 'import os
 os.popen("rm -rf ~").read()'`, `ruby -e 'require "fileutils"; FileUtils.rm_rf("/")'`, `xargs -a <(echo /) rm -rf`, `printf '%s\0' / | xargs -0 rm -rf`, `nsenter -t 1 -m rm -rf /`, `chroot /host rm -rf /`, `command -p rm -rf /`, `builtin command rm -rf /`, `\sudo \rm -rf /`, `time -p rm -rf /`,

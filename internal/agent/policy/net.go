@@ -145,7 +145,7 @@ func (c *command) curl() data {
 		}
 	}
 	for _, v := range o.values("--unix-socket") {
-		judgePath(c.scan, resolve(c.cwd, v.text))
+		judgePath(c.scan, resolve(c.cwd(), v.text))
 	}
 	written := false
 	for _, f := range o.values("-o", "--output") {

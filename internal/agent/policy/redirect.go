@@ -114,7 +114,7 @@ func (s *shell) read(name string) data {
 	if isSocket(name) {
 		return unknown(fromNet)
 	}
-	p := resolve(s.cwd, name)
+	p := resolve(s.cwd(), name)
 	if d, ok := s.files[p]; ok {
 		return d
 	}
@@ -130,7 +130,7 @@ func (s *shell) read(name string) data {
 
 // write notes that a file is written, and judges it.
 func (s *shell) write(name string, d data, appends bool) {
-	p := resolve(s.cwd, name)
+	p := resolve(s.cwd(), name)
 	if stmts, ok := s.sinks[p]; ok {
 		s.apart(func() data { return s.all(stmts, d) })
 		return

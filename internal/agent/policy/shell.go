@@ -20,11 +20,11 @@ type shell struct {
 	vars    map[string][]data         // the values that a variable may have here
 	files   map[string]data           // written by the text, by their path
 	sinks   map[string][]*syntax.Stmt // what reads the files that >(...) makes
-	funcs   map[string]*syntax.Stmt
+	funcs   map[string][]*syntax.Stmt // the bodies that a function may have here
+	aliases map[string]data
 	called  map[string]bool
 	calling map[string]bool
 	params  []data // $1...; nil = not known
-	cwd     string // "" = where the call starts
 	holes   origin // where holes in the text itself come from
 	runs    int    // shell texts around this one
 	level   int    // statements around this one
@@ -36,7 +36,7 @@ type shell struct {
 
 func newShell(s *scan) *shell {
 	return &shell{scan: s, vars: map[string][]data{}, files: map[string]data{},
-		sinks: map[string][]*syntax.Stmt{}, funcs: map[string]*syntax.Stmt{},
+		sinks: map[string][]*syntax.Stmt{}, funcs: map[string][]*syntax.Stmt{}, aliases: map[string]data{},
 		called: map[string]bool{}, calling: map[string]bool{}}
 }
 
@@ -147,7 +147,11 @@ func (s *shell) call(name string, params []data, in data) data {
 	saved := s.params
 	s.params = params
 	s.branch++
-	out := s.stmt(s.funcs[name], in)
+	var out data
+	for _, body := range s.funcs[name] {
+		out = out.then(s.stmt(body, in))
+		s.params = params
+	}
 	s.branch--
 	s.params = saved
 	delete(s.calling, name)
@@ -173,12 +177,34 @@ func (s *shell) maybe(stmts []*syntax.Stmt, in data) data {
 // apart runs statements in a shell of their own: what they do to the directory
 // stays there.
 func (s *shell) apart(run func() data) data {
-	cwd := s.cwd
+	cwd := s.vars[cwdName]
 	s.branch++
 	out := run()
 	s.branch--
-	s.cwd = cwd
+	s.vars[cwdName] = cwd
 	return out
+}
+
+// cwdName is the variable that the directory is kept in: like others it may have
+// several values where it is not sure what was reached.
+const cwdName = "/cwd"
+
+// cwd is the directory in this pass; "" is where the call starts.
+func (s *shell) cwd() string {
+	if v := s.vars[cwdName]; len(v) > 0 {
+		s.most = max(s.most, len(v))
+		return v[s.pick%len(v)].text
+	}
+	return ""
+}
+
+// enter goes to a directory. Where that may not be reached, the one before stays
+// possible.
+func (s *shell) enter(dir string) {
+	if len(s.vars[cwdName]) == 0 {
+		s.vars[cwdName] = []data{{}}
+	}
+	s.assign(cwdName, data{text: dir})
 }
 
 func (s *shell) stmt(st *syntax.Stmt, in data) data {
@@ -316,7 +342,14 @@ func (s *shell) declare(c *syntax.FuncDecl) {
 	if isBomb(c) {
 		s.high("fork_bomb")
 	}
-	s.funcs[c.Name.Value] = c.Body
+	if s.branch == 0 && s.called[c.Name.Value] {
+		s.funcs[c.Name.Value] = nil
+	}
+	if have := s.funcs[c.Name.Value]; len(have) < maxValues {
+		s.funcs[c.Name.Value] = append(slices.Clip(have), c.Body)
+	} else {
+		s.unclear("a function with too many bodies")
+	}
 	delete(s.called, c.Name.Value)
 }
 

@@ -289,7 +289,7 @@ func (c *command) script() data {
 	out := c.in
 	for _, f := range files {
 		if o.has("-i", "--in-place") {
-			judgePath(c.scan, resolve(c.cwd, f.text))
+			judgePath(c.scan, resolve(c.cwd(), f.text))
 		} else {
 			out = out.then(c.read(f.text))
 		}

@@ -28,8 +28,14 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{takes: "--reuid --regid --groups"}, true
 	case "proxychains", "proxychains4", "caffeinate":
 		return wrapper{takes: "-f -t -w"}, true
-	case "xvfb-run", "systemd-run", "unshare", "rlwrap":
-		return wrapper{takes: "-n -s -e -f -p -u -w -M -H -E -S -G -R -a --property --unit --uid --gid --server-args --setenv"}, true
+	case "xvfb-run":
+		return wrapper{takes: "-e -f -n -p -s -w --server-args --server-num"}, true
+	case "systemd-run":
+		return wrapper{takes: "-p -u -M -H -E --property --unit --uid --gid --setenv --slice --description"}, true
+	case "unshare":
+		return wrapper{takes: "-S -G -R -w --setuid --setgid --root --wd"}, true
+	case "rlwrap":
+		return wrapper{takes: "-f -H -s -S -C -b -l -P -t"}, true
 	case "exec":
 		return wrapper{takes: "-a"}, true
 	case "sshpass":
@@ -50,10 +56,10 @@ func wrapperOf(name string) (wrapper, bool) {
 		return wrapper{takes: "-i -o -e --input --output --error"}, true
 	case "time":
 		return wrapper{takes: "-f -o --format --output"}, true
-	case "strace", "ltrace", "perf":
+	case "strace", "ltrace":
 		return wrapper{takes: "-o -e -s -p -u -E -P -O -S -a -X -I"}, true
 	case "valgrind", "gtimeout", "npx", "bunx", "pnpx", "dotenv", "direnv-exec":
-		return wrapper{skip: oneOf(name, "gtimeout"), takes: "-p --package -e -f"}, true
+		return wrapper{skip: oneOf(name, "gtimeout"), takes: "-p --package -e -f -c --call"}, true
 	}
 	return wrapper{}, false
 }
@@ -87,6 +93,14 @@ func (c *command) wrapped() (data, bool) {
 			return c.child(text, nil, c.in), true
 		}
 	}
+	if c.name == "npx" || c.name == "npm" {
+		for _, v := range o.values("-c", "--call") {
+			c.child(v, nil, c.in)
+		}
+	}
+	if c.name == "env" && len(rest) > 0 && rest[0].text == "-" {
+		_, rest = leading(rest[1:], w.takes, true)
+	}
 	if c.name == "command" && o.has("-v", "-V") {
 		return joined(rest), true
 	}
@@ -108,13 +122,15 @@ func (c *command) inner() ([]data, wrapper, bool) {
 		sub = []string{"run"}
 	case "bundle", "npm", "pnpm", "yarn", "direnv", "asdf", "mise", "rbenv", "pyenv":
 		sub = []string{"exec"}
-	case "kubectl", "oc":
+	case "perf":
+		sub = []string{"stat", "record", "trace"}
+	case "kubectl", "oc", "lxc", "incus", "multipass":
 		return c.afterDashes()
 	}
 	if len(c.args) < 2 || !slices.Contains(sub, c.args[0].text) {
 		return nil, wrapper{}, false
 	}
-	w := wrapper{takes: "-n -p --name --prefix --with --python --project --package"}
+	w := wrapper{takes: "-n -p -e -o -c --call --name --prefix --with --python --project --package"}
 	if c.name == "direnv" {
 		w.skip = 1
 	}

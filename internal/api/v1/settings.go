@@ -5,16 +5,16 @@ import (
 	"net/http"
 
 	"parley/internal/account"
+	"parley/internal/agent/condense"
 	"parley/internal/api/httpkit"
 )
 
 // What settings show where nothing is stored (V1 9.1).
 const (
-	agentSchema          = 5
-	defaultAgent         = "CodeActAgent"
-	agentKind            = "openhands"
-	defaultIterations    = 500
-	defaultCondenserSize = 240 // events
+	agentSchema       = 5
+	defaultAgent      = "CodeActAgent"
+	agentKind         = "openhands"
+	defaultIterations = 500
 )
 
 // settingsView is V1 9.1. Secrets are null, whether set or not.
@@ -111,7 +111,7 @@ func viewAgentSettings(s *account.Settings, kept map[string]any) (map[string]any
 		return nil, err
 	}
 	condenser, _ := kept["condenser"].(map[string]any)
-	size := defaultCondenserSize
+	size := condense.DefaultMaxSize
 	if s.CondenserMaxSize != nil {
 		size = *s.CondenserMaxSize
 	}
