@@ -369,13 +369,17 @@ func TestBounds(t *testing.T) {
 		"values": func() string {
 			return strings.Repeat("for i in "+strings.Repeat("a b ", 200)+"; do x=$i$x; $x $x $x; done\n", 40)
 		}(),
-		"doubling":   "x=aaaaaaaaaaaaaaaa;" + strings.Repeat("x=$x$x$x$x;", 200) + "$x",
-		"recursion":  "f() { g; g; }; g() { f; f; h; }; h() { f; g; h; }; f",
-		"functions":  functions(40),
-		"self eval":  `x='eval "$x"; eval "$x"'; eval "$x"`,
-		"unfinished": strings.Repeat("if true; then\n", 4000),
-		"sudo":       strings.Repeat("sudo ", 12_000) + "ls",
-		"xargs":      "echo a | " + strings.Repeat("xargs ", 10_000) + "x",
+		"doubling":     "x=aaaaaaaaaaaaaaaa;" + strings.Repeat("x=$x$x$x$x;", 200) + "$x",
+		"long values":  "x='" + strings.Repeat("ab ", 10_000) + "'\n" + strings.Repeat("c $x\n", 5000),
+		"long pipes":   "x='" + strings.Repeat("ab ", 10_000) + "'\n" + strings.Repeat("echo \"$x\" | tr a-zA-Z0-9 b-zA-Z0-9a | rev | base64 | base64 -d | sh\n", 500),
+		"long files":   "x='" + strings.Repeat("ls;", 10_000) + "'\necho \"$x\" > a.sh\n" + strings.Repeat("cat a.sh a.sh a.sh | tee b.sh; sh a.sh\n", 700),
+		"calculations": "f() { ((" + strings.Repeat("1+", 15_000) + "1)); }\n" + strings.Repeat("f\n", 10_000) + "$x",
+		"recursion":    "f() { g; g; }; g() { f; f; h; }; h() { f; g; h; }; f",
+		"functions":    functions(40),
+		"self eval":    `x='eval "$x"; eval "$x"'; eval "$x"`,
+		"unfinished":   strings.Repeat("if true; then\n", 4000),
+		"sudo":         strings.Repeat("sudo ", 12_000) + "ls",
+		"xargs":        "echo a | " + strings.Repeat("xargs ", 10_000) + "x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
@@ -389,10 +393,16 @@ func TestBounds(t *testing.T) {
 		})
 	}
 	for name, action := range map[string]map[string]any{
+		"phrases":   {"path": "a.txt", "file_text": strings.Repeat("ignore the new and previous but not ", 20_000), "command": "create"},
 		"much text": {"path": "a.txt", "file_text": strings.Repeat("a ", 300_000), "command": "create"},
 		"deep":      {"x": deep(100)},
 	} {
-		if v := judge(kind(conversation.AnalyzerPattern), call(t, "file_editor", action)); v.Risk != unknown || v.Failed {
+		start := time.Now()
+		v := judge(kind(conversation.AnalyzerPattern), call(t, "file_editor", action))
+		if took := time.Since(start); took > longest {
+			t.Errorf("%s took %s", name, took)
+		}
+		if v.Risk != unknown || v.Failed {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

@@ -51,6 +51,8 @@ func (s *shell) exec(argv []data, r redirected) data {
 		s.unclear("nested too deeply")
 		return unknown(r.in.from)
 	}
+	s.charge(argv...)
+	s.charge(r.in)
 	s.level++
 	defer func() { s.level-- }()
 	first := argv[0]
@@ -227,7 +229,7 @@ func shellHandler(name string) func(*command) data {
 		return func(*command) data { return data{"/tmp/" + hole, 0} }
 	case "pwd":
 		return func(c *command) data { return known(resolve(c.cwd(), ".")) }
-	case "env", "printenv", "declare-x", "export-p":
+	case "env", "printenv":
 		return func(*command) data { return unknown(fromSecret) }
 	case "ssh-agent", "direnv", "pyenv", "rbenv", "nodenv", "jenv", "goenv", "asdf", "mise", "brew", "conda", "mamba", "micromamba",
 		"opam", "fnm", "zoxide", "starship", "dircolors", "luarocks", "rustup", "register-python-argcomplete", "kubectl", "minikube",

@@ -9,7 +9,7 @@ import (
 const (
 	maxShell  = 64 << 10  // bytes of one shell text; the parser is recursive
 	maxParsed = 256 << 10 // bytes of shell text in all, with what is run by what is run
-	maxSteps  = 50_000    // statements, words and expansions
+	maxSteps  = 50_000    // statements, words and expansions, longer texts counted more than once
 	maxText   = 512 << 10 // bytes of text of one call
 	maxNested = 500       // open brackets of a shell text
 	maxLevel  = 400       // nested statements that are walked
@@ -75,6 +75,16 @@ func (s *scan) spend() bool {
 	}
 	s.steps--
 	return true
+}
+
+// bytesPerStep is how much text is worth a step.
+const bytesPerStep = 64
+
+// charge takes the steps that a text is worth which is looked at as a whole.
+func (s *scan) charge(d ...data) {
+	for _, d := range d {
+		s.steps -= len(d.text) / bytesPerStep
+	}
 }
 
 // aside judges something that does not count as done: its dangers do, but not

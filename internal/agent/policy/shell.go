@@ -339,7 +339,7 @@ func (s *shell) declare(c *syntax.FuncDecl) {
 		s.unclear("a function without a name")
 		return
 	}
-	if isBomb(c) {
+	if s.isBomb(c) {
 		s.high("fork_bomb")
 	}
 	if s.branch == 0 && s.called[c.Name.Value] {
@@ -354,9 +354,12 @@ func (s *shell) declare(c *syntax.FuncDecl) {
 }
 
 // isBomb reports whether a function starts itself in the background or in a pipe.
-func isBomb(f *syntax.FuncDecl) bool {
+func (s *shell) isBomb(f *syntax.FuncDecl) bool {
 	calls, spreads := 0, false
 	syntax.Walk(f.Body, func(n syntax.Node) bool {
+		if !s.spend() {
+			return false
+		}
 		switch n := n.(type) {
 		case *syntax.CallExpr:
 			if len(n.Args) > 0 && n.Args[0].Lit() == f.Name.Value {
@@ -379,6 +382,9 @@ func (s *shell) arithmetic(n syntax.Node) {
 		return
 	}
 	syntax.Walk(n, func(n syntax.Node) bool {
+		if !s.spend() {
+			return false
+		}
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
 			s.substitute(n)

@@ -135,6 +135,7 @@ func (s *shell) part(b *splitter, p syntax.WordPart, first bool) {
 // and come from where that comes from.
 func (s *shell) literal(text string) data {
 	d := known(text)
+	s.charge(d)
 	if d.holed() {
 		d.from = s.holes
 	}
@@ -278,6 +279,7 @@ func (s *shell) param(p *syntax.ParamExp) data {
 		name = s.variable(name).text
 	}
 	v, set := s.lookup(name)
+	s.charge(v)
 	switch {
 	case p.Exp != nil:
 		out := s.operator(v, set, p.Exp)
