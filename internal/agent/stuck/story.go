@@ -4,9 +4,13 @@ import (
 	"parley/internal/conversation"
 )
 
-// recent returns the end of the path that counts.
-func recent(path []conversation.Payload, t conversation.StuckDetection) []conversation.Payload {
-	least := max(window, 2*t.ActionObservation, 2*(t.ActionError+1), 2*t.Alternating, t.Monologue) // for thresholds above the usual
+// enough is how many events count: more than usual for thresholds above the usual.
+func enough(t conversation.StuckDetection) int {
+	return max(window, 2*t.ActionObservation, 2*(t.ActionError+1), 2*t.Alternating, t.Monologue)
+}
+
+// recent returns the end of the path that counts, with so many events at least.
+func recent(path []conversation.Payload, least int) []conversation.Payload {
 	units, response := 0, ""
 	for i := len(path) - 1; i >= 0; i-- {
 		switch e := path[i].(type) {
@@ -113,6 +117,12 @@ func (s *story) answer(actionID, callID string, result conversation.Payload) {
 // open reports whether the last turn still waits for results.
 func (s *story) open() bool {
 	return len(s.turns) > 0 && !s.turns[len(s.turns)-1].answered()
+}
+
+// waits reports whether the agent's last answer only waited.
+func (s *story) waits() bool {
+	n := len(s.turns)
+	return n > 0 && s.turns[n-1].waits()
 }
 
 // last describes the last turn.

@@ -45,6 +45,11 @@ const (
 // the agent. The calls of one answer count like one call, with one result.
 const window = 20
 
+// patience is how many times as often the agent may look for more output of a
+// command that is silent: builds and tests often are, for minutes, and all that it
+// can do is wait.
+const patience = 5
+
 // Verdict says what to do before the next step. The zero value: go on.
 type Verdict struct {
 	Pattern string // "" = none
@@ -61,7 +66,10 @@ func Detect(path []conversation.Payload, t conversation.StuckDetection) Verdict 
 		return Verdict{}
 	}
 	t = effective(t)
-	s := read(recent(path, t))
+	s := read(recent(path, enough(t)))
+	if s.waits() {
+		s = read(recent(path, 2*patience*t.ActionObservation))
+	}
 	if s.open() {
 		return Verdict{}
 	}
@@ -88,7 +96,11 @@ func threshold(set, standard int) int { return cmp.Or(max(set, 0), standard) }
 // sameResult: the same call gave the same result again and again.
 func sameResult(s *story, t conversation.StuckDetection) Verdict {
 	n := s.repeats(func(t *turn) bool { return !t.failed() }, sameTurn)
-	if n < t.ActionObservation {
+	least := t.ActionObservation
+	if s.waits() {
+		least *= patience
+	}
+	if n < least {
 		return Verdict{}
 	}
 	return Verdict{Pattern: PatternActionObservation, Stuck: true,

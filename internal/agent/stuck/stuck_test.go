@@ -263,19 +263,23 @@ func TestWhatChangesByItself(t *testing.T) {
 
 // TestPolling: to read on what a command prints is no repetition.
 func TestPolling(t *testing.T) {
-	poll := func(action string, output func(i int) string) *log {
+	pollFor := func(n int, action string, output func(i int) string) *log {
 		l := (&log{}).user("x").turn(did{tool: "terminal", action: `{"command":"make"}`, observation: terminal("cc a.c", -1)})
-		for i := range 9 {
+		for i := range n {
 			l.turn(did{tool: "terminal", action: action, observation: terminal(output(i), -1)})
 		}
 		return l
 	}
+	poll := func(action string, output func(i int) string) *log { return pollFor(9, action, output) }
 	const more, key = `{"command":"","is_input":false}`, `{"command":"y","is_input":true}`
 	for _, action := range []string{more, key} {
 		check(t, poll(action, func(i int) string { return fmt.Sprintf("cc %d.c", i) }), "go on")
-		check(t, poll(action, func(int) string { return "" }), "action_observation")
 		check(t, poll(action, func(i int) string { return []string{"tick", "tock", "tick tick"}[i%3] }), "go on")
 	}
+	silent := func(int) string { return "" }
+	check(t, poll(key, silent), "action_observation") // typing the same into it is no waiting
+	check(t, pollFor(19, more, silent), "go on")
+	check(t, pollFor(20, more, silent), "action_observation")
 }
 
 func TestDistinctScreensAreProgress(t *testing.T) {

@@ -1,6 +1,7 @@
 package stuck
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"parley/internal/content"
 	"parley/internal/conversation"
+	"parley/internal/tool"
 )
 
 // turn is one answer of the model: its calls with their results, in the order of
@@ -40,6 +42,24 @@ func (t *turn) failed() bool {
 	return !slices.ContainsFunc(t.calls, func(c *call) bool {
 		_, isError := c.result.(*conversation.AgentErrorEvent)
 		return !isError
+	})
+}
+
+// waits reports whether the turn only looked for more output of a command that goes
+// on.
+func (t *turn) waits() bool {
+	return !slices.ContainsFunc(t.calls, func(c *call) bool {
+		var action struct {
+			Command *string `json:"command"`
+			IsInput bool    `json:"is_input"`
+		}
+		var result struct {
+			ExitCode *int `json:"exit_code"`
+		}
+		observation, ok := c.result.(*conversation.ObservationEvent)
+		return !ok || c.action.ToolName != tool.NameTerminal ||
+			json.Unmarshal(c.action.Action, &action) != nil || action.Command == nil || *action.Command != "" || action.IsInput ||
+			json.Unmarshal(observation.Observation, &result) != nil || result.ExitCode == nil || *result.ExitCode != -1
 	})
 }
 
