@@ -61,8 +61,9 @@ func (c *Client) WriteTerminal(ctx context.Context, id string, data []byte) erro
 // are Max bytes; the program has ended; or Wait (10 min at most) is over. The
 // match may begin before Offset if it ends after it, so that who reads on from
 // where the last piece ended does not miss one that lies across. CodeOffsetAhead:
-// the terminal was started anew since. With Hold the program waits for the reader,
-// up to 2 s after a read, before it has printed half a buffer more than was read.
+// the terminal was started anew since. With Hold the program waits for the reader
+// before it has printed half a buffer more than was read: up to 2 s after this read,
+// or until one without Hold.
 func (c *Client) ReadTerminal(ctx context.Context, id string, req tool.TerminalRead) (tool.TerminalOutput, error) {
 	path, err := terminalPath(id, "/output")
 	if err != nil {

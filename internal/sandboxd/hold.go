@@ -11,7 +11,8 @@ const holdTime = 2 * time.Second
 
 // hold keeps a program from printing more than a reader who asked for that can
 // read before the buffer is full: what a terminal's flow control does. It ends
-// with the reads. The terminal's lock guards it.
+// with a read that does not ask for it, or some time after the last that did. The
+// terminal's lock guards it.
 type hold struct {
 	offset int64     // of the reader
 	until  time.Time // it counts; zero = there is none
@@ -22,6 +23,7 @@ type hold struct {
 // answered and some time beyond. Call the returned function then.
 func (t *terminal) holdFor(req tool.TerminalRead) (answered func()) {
 	if !req.Hold {
+		t.setHold(0, 0)
 		return func() {}
 	}
 	t.setHold(req.Offset, req.Wait+holdTime)

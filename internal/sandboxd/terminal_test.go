@@ -443,7 +443,7 @@ func TestTerminalsOpenedAtOnceAreOne(t *testing.T) {
 // reads.
 func TestHold(t *testing.T) {
 	const size = 2_000_000
-	_, c := serve(t, sandboxd.Options{TerminalBuffer: 64 << 10})
+	s, c := serve(t, sandboxd.Options{TerminalBuffer: 64 << 10})
 	open(t, c, "t", "sh", "-c", fmt.Sprintf("stty raw; head -c %d /dev/zero; printf end", size))
 	read := func(offset int64) tool.TerminalOutput {
 		t.Helper()
@@ -470,9 +470,19 @@ func TestHold(t *testing.T) {
 	if _, err := c.ReadTerminal(t.Context(), "u", tool.TerminalRead{Wait: patience, Max: 1, Hold: true}); err != nil {
 		t.Fatal(err)
 	}
-	if out := readUntil(t, c, "u", size, "end"); out.End != size+3 { // the reader went away
-		t.Errorf("the output ends at %d", out.End)
+	_, dropped, last := drain(t, c, "u") // by a reader who does not ask for it
+	if last.End != size+3 || !last.Exited {
+		t.Errorf("the output ends at %d, %d bytes were dropped", last.End, dropped)
 	}
+
+	open(t, c, "v", "sh", "-c", fmt.Sprintf("stty raw; head -c %d /dev/zero; echo >ended", size))
+	if _, err := c.ReadTerminal(t.Context(), "v", tool.TerminalRead{Wait: patience, Max: 1, Hold: true}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of a program whose reader went away", func() bool {
+		_, err := os.Stat(filepath.Join(s.dir, "ended"))
+		return err == nil
+	})
 }
 
 // TestCloseWhileHeld: a program that waits for a reader is closed at once.

@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -87,6 +88,20 @@ func TestDeafShellBetweenCalls(t *testing.T) {
 	}
 }
 
+// TestLastCode: a command sees the exit code of the one before and nothing of how it
+// got there.
+func TestLastCode(t *testing.T) {
+	for _, mode := range []string{"true", "set -u", "trap 'echo trapped' ERR", "trap 'true' DEBUG", "set -o posix", "set -T", "shopt -s extdebug"} {
+		b := newBox(t, terminal.Config{})
+		b.run(mode)
+		for _, code := range []int{0, 1, 2, 42, 127, 130, 255} {
+			b.run(fmt.Sprintf("(exit %d)", code))
+			o := b.run("echo $? $(declare -F _parley)\nset -e; true")
+			b.want(o, fmt.Sprint(code), 0)
+		}
+	}
+}
+
 func TestOddCommands(t *testing.T) {
 	b := newBox(t, terminal.Config{})
 	for _, c := range []struct {
@@ -126,32 +141,29 @@ func TestOddCommands(t *testing.T) {
 // heard, whatever runs meanwhile.
 func TestNoisyBackground(t *testing.T) {
 	b := newBox(t, terminal.Config{})
-	o := b.run("sh -c 'while :; do echo noise; sleep 0.001; done' & disown; echo $!")
-	pid := lastLine(o.text())
+	b.run("sh -c 'while :; do echo noise; sleep 0.001; done' & disown; echo $! >job")
 	for i := range 20 {
-		o := b.run("sleep 0.01; echo front; (exit " + pid[len(pid)-1:] + ")")
-		if text := strings.TrimSpace(strings.ReplaceAll(o.text(), "noise", "")); text != "front" || o.ExitCode != int(pid[len(pid)-1]-'0') {
+		o := b.run(fmt.Sprintf("sleep 0.01; echo front; (exit %d)", i))
+		if text := strings.TrimSpace(strings.ReplaceAll(o.text(), "noise", "")); text != "front" || o.ExitCode != i {
 			t.Fatalf("run %d: exit code %d, %q", i, o.ExitCode, clip(o.text()))
 		}
 	}
-	o = b.run("exit 3") // the job loses its terminal, and nothing waits for it
+	o := b.run("exit 3") // the job loses its terminal, and nothing waits for it
 	if o.ExitCode != 3 {
 		t.Errorf("exit code %d", o.ExitCode)
 	}
-	b.want(b.run("echo new; kill "+pid+" 2>/dev/null; true"), "new", 0)
+	b.want(b.run("echo new; kill $(cat job) 2>/dev/null; true"), "new", 0)
 }
-
-func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }
 
 // TestOrphanKeepsTerminal: a shell ends although somebody else has its terminal.
 func TestOrphanKeepsTerminal(t *testing.T) {
 	b := newBox(t, terminal.Config{})
 	began := time.Now()
-	o := b.run("setsid sh -c 'trap \"\" HUP; sleep 300' & echo $! >pid; exit 7")
+	o := b.run("setsid sh -c 'trap \"\" HUP; echo $$ >pid; exec sleep 300' & until [ -s pid ]; do sleep 0.01; done; exit 7")
 	if o.ExitCode != 7 || time.Since(began) > patience {
 		t.Errorf("exit code %d after %v", o.ExitCode, time.Since(began))
 	}
-	b.want(b.run("kill -9 -$(cat pid); echo new"), "new", 0)
+	b.want(b.run("kill -9 $(cat pid); echo new"), "new", 0)
 }
 
 func TestPagers(t *testing.T) {

@@ -9,14 +9,15 @@ import (
 )
 
 // How long each step of an interrupt may take. Together with the calls they stay
-// below a second, which is how long an interrupted run may take.
+// below a second, which is how long an interrupted run may take. Closing takes
+// milliseconds; only a machine that is busy beyond that needs more.
 const (
 	beginWait = 150 * time.Millisecond // for a command that was only just typed
 	intWait   = 250 * time.Millisecond
 	termWait  = 150 * time.Millisecond
 	killWait  = 100 * time.Millisecond
 	allWaits  = 700 * time.Millisecond
-	closeWait = 250 * time.Millisecond
+	closeWait = time.Second
 )
 
 // interrupt stops the running command, more and more firmly. Where nothing else
@@ -76,7 +77,8 @@ func (s *session) kill(ctx context.Context, hands tool.Hands) {
 
 // settle reads until the command has ended or the time is over, and tells whether
 // there is nothing left to interrupt. A command that was only sent settles also by
-// beginning, with something left to interrupt.
+// beginning, with something left to interrupt. Of a lot of output only the end is
+// read: the marker is there, and nobody will see the rest.
 func (s *session) settle(ctx context.Context, hands tool.Hands, wait time.Duration) bool {
 	var lost capture
 	was := s.phase
@@ -95,6 +97,9 @@ func (s *session) settle(ctx context.Context, hands tool.Hands, wait time.Durati
 			return false
 		case time.Now().After(deadline):
 			return false
+		}
+		if s.phase == busy {
+			s.offset = max(s.offset, p.all-readMax)
 		}
 	}
 }

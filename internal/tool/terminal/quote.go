@@ -125,7 +125,8 @@ func makeSure(m marks) string {
 }
 
 // restoreCode is shell text that sets $? for program and runs it, without
-// triggering an ERR trap.
+// triggering an ERR trap. A function returns the code, because a subshell would
+// cost a fork; it is gone before program runs.
 func restoreCode(code int, program string) string {
 	switch {
 	case code <= 0:
@@ -133,5 +134,5 @@ func restoreCode(code int, program string) string {
 	case code == 1:
 		return "{ [[ '' ]] || " + program + "; }"
 	}
-	return "{ (\\builtin exit " + strconv.Itoa(code) + ") || " + program + "; }"
+	return "{ _parley() { \\builtin unset -f _parley; \\builtin return " + strconv.Itoa(code) + "; }; _parley || " + program + "; }"
 }

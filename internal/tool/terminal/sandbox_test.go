@@ -56,6 +56,7 @@ func newProcessBox(t testing.TB) *box {
 		_ = backend.Close()
 	})
 	b := &box{TB: t, dial: sandbox.Dial, env: &tool.Env{ConversationID: "terminal-" + filepath.Base(dir), WorkingDir: dir}}
+	t.Cleanup(func() { _ = os.RemoveAll(b.env.StateDir()) })
 	b.connect(terminal.Config{})
 	return b
 }

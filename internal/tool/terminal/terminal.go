@@ -6,10 +6,12 @@
 // every command with markers that only this server can make. See marker.go for
 // the framing and session.go for the states.
 //
-// It promises that a run returns within a second when its context ends, that
-// memory stays bounded whatever a command prints, and that a program's output is
-// never taken for the end of a command. It does not promise to keep the shell
-// when a command ends it (exit, set -e); the next call then starts a new one.
+// It promises that a run returns within a second when its context ends and that
+// what it ran has ended then (see interrupt.go); that memory and disk stay bounded
+// whatever a command prints (capture.go, spool.go); and that a program's output is
+// never taken for the end of a command. It does not promise to keep the shell: not
+// when a command ends it (exit, set -e), makes it unable to run commands, or cannot
+// be interrupted without it. The next result says so.
 package terminal
 
 import (
