@@ -25,13 +25,10 @@ import (
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
 	"parley/internal/tool"
-	"parley/internal/tool/basic"
-	"parley/internal/tool/fileeditor"
-	"parley/internal/tool/files"
-	"parley/internal/tool/patch"
-	"parley/internal/tool/search"
-	"parley/internal/tool/tasktracker"
-	"parley/internal/tool/terminal"
+	"parley/internal/tool/browser"
+	"parley/internal/tool/client"
+	"parley/internal/tool/vision"
+	"parley/internal/tool/websearch"
 	"parley/internal/vault"
 )
 
@@ -51,20 +48,21 @@ type Version struct {
 
 // App is a running server.
 type App struct {
-	cfg     config.Config
-	log     *slog.Logger
-	version Version
-	started time.Time
-	store   *sqlstore.Store
-	backend sandbox.Backend
-	fleet   *fleet.Fleet
-	engine  *engine.Engine
-	hub     *stream.Hub
-	models  *models
-	tools   *tool.Set
-	web     *web
-	lis     net.Listener
-	ready   atomic.Bool // recovery was started, requests may come
+	cfg      config.Config
+	log      *slog.Logger
+	version  Version
+	started  time.Time
+	store    *sqlstore.Store
+	backend  sandbox.Backend
+	fleet    *fleet.Fleet
+	engine   *engine.Engine
+	hub      *stream.Hub
+	models   *models
+	tools    *tool.Set
+	browsers *browser.Browsers
+	web      *web
+	lis      net.Listener
+	ready    atomic.Bool // recovery was started, requests may come
 }
 
 // Serve runs the server until ctx ends, then stops it in order. out gets the URL
@@ -128,12 +126,15 @@ func (a *App) open(ctx context.Context) (err error) {
 // wire connects fleet and engine, each of which hears of the other.
 func (a *App) wire(keys *vault.Vault) {
 	a.hub = stream.NewHub()
-	a.tools = tools(keys)
+	a.browsers = browser.New(browser.Times{})
+	a.tools = tools(keys, &a.cfg, a.browsers)
 	a.fleet = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backend: a.backend, Limits: a.cfg.Limits(),
 		Network: a.cfg.SandboxNetwork, MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
 		Busy:     func(id string) bool { return a.engine.Busy(id) },
 		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
-	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: defaultTools(),
+	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: a.defaultTools(),
+		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, VisionTool: vision.Name, ClientTool: client.New,
+		Floor: floor(a.cfg.Confirmation), MaxIterations: a.cfg.MaxIterations,
 		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,
 		NewMasker: func(values []string) engine.Masker {
 			return vault.NewMasker(append(values, a.cfg.AWSBearerToken.Reveal())...) // the server's own key is sent to models, too
@@ -149,22 +150,6 @@ func (a *App) dailyBudget() *conversation.Money {
 	}
 	budget := conversation.MoneyOf(a.cfg.DailyBudget)
 	return &budget
-}
-
-// tools is what agents can do.
-func tools(keys *vault.Vault) *tool.Set {
-	set, err := tool.NewSet(terminal.New(terminal.Config{Secret: keys.Derive("terminal markers")}),
-		fileeditor.New(), tasktracker.New(), search.Glob(), search.Grep(), patch.New(), fileeditor.NewPlanning(),
-		files.Edit(), files.Read(), files.Write(), files.List(), basic.Finish(), basic.Think())
-	if err != nil { // names are fixed
-		panic(err)
-	}
-	return set
-}
-
-// defaultTools are those of conversations that do not choose.
-func defaultTools() []string {
-	return []string{tool.NameTerminal, tool.NameFileEditor, tasktracker.Name, search.NameGlob, search.NameGrep}
 }
 
 // announce prints where the server is.
@@ -218,6 +203,9 @@ func (a *App) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), parkTime)
 		errs = append(errs, a.engine.Close(ctx))
 		cancel()
+	}
+	if a.browsers != nil {
+		a.browsers.Close() // they go on inside their sandboxes
 	}
 	switch {
 	case a.fleet != nil:
