@@ -56,18 +56,28 @@ type Secrets struct {
 	Custom         map[string]CustomSecret  `json:"custom_secrets"`
 }
 
-// EachSecret implements Sealable. Map values are written back.
+// EachSecret implements Sealable. What f changes is written back into the maps.
 func (s *Secrets) EachSecret(f func(string, *Secret)) {
 	for _, name := range sortedKeys(s.ProviderTokens) {
 		t := s.ProviderTokens[name]
-		f("provider_tokens."+name, &t.Token)
-		s.ProviderTokens[name] = t
+		if changed(f, "provider_tokens."+name, &t.Token) {
+			s.ProviderTokens[name] = t
+		}
 	}
 	for _, name := range sortedKeys(s.Custom) {
 		c := s.Custom[name]
-		f("custom_secrets."+name, &c.Value)
-		s.Custom[name] = c
+		if changed(f, "custom_secrets."+name, &c.Value) {
+			s.Custom[name] = c
+		}
 	}
+}
+
+// changed calls f and reports whether it changed the secret: several readers may
+// look at one map at a time, and a map that is written to stands none.
+func changed(f func(string, *Secret), path string, s *Secret) bool {
+	before := *s
+	f(path, s)
+	return *s != before
 }
 
 // Settings are a user's persisted settings for agent sessions
@@ -175,8 +185,9 @@ func (c *MCPConfig) EachSecret(f func(string, *Secret)) {
 	for i := range c.Stdio {
 		for _, k := range sortedKeys(c.Stdio[i].Env) {
 			v := c.Stdio[i].Env[k]
-			f("stdio_servers."+strconv.Itoa(i)+"."+k, &v)
-			c.Stdio[i].Env[k] = v
+			if changed(f, "stdio_servers."+strconv.Itoa(i)+"."+k, &v) {
+				c.Stdio[i].Env[k] = v
+			}
 		}
 	}
 }

@@ -72,13 +72,13 @@ func (l *LLM) EachSecret(f func(string, *Secret)) {
 	f("aws_access_key_id", &l.AWSAccessKeyID)
 	f("aws_secret_access_key", &l.AWSSecretAccessKey)
 	f("aws_session_token", &l.AWSSessionToken)
-	headers := make(map[string]Secret, len(l.ExtraHeaders))
+	headers, written := make(map[string]Secret, len(l.ExtraHeaders)), false
 	for _, name := range sortedKeys(l.ExtraHeaders) {
 		v := l.ExtraHeaders[name]
-		f("extra_headers."+name, &v)
+		written = changed(f, "extra_headers."+name, &v) || written
 		headers[name] = v
 	}
-	if len(headers) > 0 {
+	if written {
 		l.ExtraHeaders = headers
 	}
 }

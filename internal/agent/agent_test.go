@@ -136,10 +136,26 @@ func TestActionKeepsTheCallAndDropsCommonMembers(t *testing.T) {
 }
 
 func TestUnparsableArgumentsBecomeValidJSONInTheHistory(t *testing.T) {
-	turn := agent.Interpret(answer("", toolCall("1", "terminal", "{\"command\": ls\xff")), tools(t), agent.Policy{})
-	a := turn.Events[0].(*conversation.ActionEvent)
-	if !json.Valid([]byte(a.ToolCall.Arguments)) {
-		t.Errorf("arguments %q", a.ToolCall.Arguments)
+	for _, name := range []string{"terminal", "nope"} {
+		turn := agent.Interpret(answer("", toolCall("1", name, "{\"command\": ls\xff"+strings.Repeat("x", 10_000))), tools(t), agent.Policy{})
+		a := turn.Events[0].(*conversation.ActionEvent)
+		if !json.Valid([]byte(a.ToolCall.Arguments)) || len(a.ToolCall.Arguments) > 3000 {
+			t.Errorf("%s: arguments %.200q", name, a.ToolCall.Arguments)
+		}
+	}
+}
+
+// Rules that changed while the model answered are held against its calls again.
+func TestDecideAgain(t *testing.T) {
+	never := agent.Policy{Own: policy.Rule{Policy: conversation.ConfirmationPolicy{Kind: conversation.NeverConfirm}}}
+	turn := agent.Interpret(answer("", toolCall("1", "terminal", `{"command":"ls","security_risk":"LOW"}`)), tools(t), never)
+	turn.Decide(agent.Policy{Own: policy.Rule{Policy: conversation.ConfirmationPolicy{Kind: conversation.AlwaysConfirm},
+		Analyzer: &conversation.Analyzer{Kind: conversation.AnalyzerLLM}}})
+	if !turn.Confirm || turn.Events[0].(*conversation.ActionEvent).SecurityRisk != conversation.RiskLow {
+		t.Errorf("asking: %+v", turn)
+	}
+	if turn.Decide(never); turn.Confirm || turn.Events[0].(*conversation.ActionEvent).SecurityRisk != conversation.RiskUnknown {
+		t.Errorf("never: %+v", turn)
 	}
 }
 

@@ -30,6 +30,20 @@ type Turn struct {
 	Finish  bool                   // the run is over (text-only answer)
 	Nudge   bool                   // an empty answer: the model was told to go on
 	Failed  bool                   // an analyzer could not answer: the calls wait
+
+	runnable []*conversation.ActionEvent // of Events
+	calls    []policy.Call               // the same
+}
+
+// Decide judges the calls and says whether they must wait. Interpret did so with the
+// rules that it got; this is for rules that are newer.
+func (t *Turn) Decide(rules Policy) {
+	decision := policy.Decide(rules.Own, rules.Floor, t.calls)
+	t.Confirm, t.Failed = decision.Confirm, false
+	for i, v := range decision.Verdicts {
+		t.runnable[i].SecurityRisk = v.Risk
+		t.Failed = t.Failed || v.Failed
+	}
 }
 
 // Ends reports whether the run is over with the answer: a text, or a call of
@@ -91,32 +105,23 @@ func newHeader(kind, source string) conversation.Header {
 // never announced, so nothing has to answer them.
 func interpretCalls(resp *llm.Response, tools *tool.Set, rules Policy) Turn {
 	var turn Turn
-	var actions []conversation.Payload
-	var runnable []*conversation.ActionEvent
-	var calls []policy.Call
 	for i, c := range resp.Message.ToolCalls {
 		action, call, problem := interpretCall(c, tools)
 		action.LLMResponseID = resp.ID
 		if i == 0 {
 			action.Thought, action.Reasoning = resp.Message.Parts, resp.Message.Reasoning
 		}
-		actions = append(actions, action)
+		turn.Events = append(turn.Events, action)
 		if problem != nil {
-			actions = append(actions, problem)
+			turn.Events = append(turn.Events, problem)
 			continue
 		}
-		runnable, calls = append(runnable, action), append(calls, call)
+		turn.runnable, turn.calls = append(turn.runnable, action), append(turn.calls, call)
 		if action.ToolName == ToolFinish {
 			break
 		}
 	}
-	turn.Events = actions
-	decision := policy.Decide(rules.Own, rules.Floor, calls)
-	turn.Confirm = decision.Confirm
-	for i, v := range decision.Verdicts {
-		runnable[i].SecurityRisk = v.Risk
-		turn.Failed = turn.Failed || v.Failed
-	}
+	turn.Decide(rules)
 	return turn
 }
 
@@ -132,7 +137,8 @@ func interpretCall(c content.ToolCall, tools *tool.Set) (*conversation.ActionEve
 	args, label, summary := splitArguments(c.Arguments, ownMembers(tools, c.Name))
 	t, args, ok := tools.Resolve(c.Name, args)
 	if !ok {
-		return action, policy.Call{}, callError(action, "There is no tool named "+c.Name+". The tools are: "+strings.Join(tools.Names(), ", ")+".")
+		keepValidJSON(&action.ToolCall)
+		return action, policy.Call{}, callError(action, "There is no tool named "+shortened(c.Name)+". The tools are: "+strings.Join(tools.Names(), ", ")+".")
 	}
 	spec := t.Spec()
 	action.ToolName = spec.Name
@@ -142,14 +148,28 @@ func interpretCall(c content.ToolCall, tools *tool.Set) (*conversation.ActionEve
 		return action, policy.Call{}, callError(action, "The call of "+spec.Name+" was not run: "+fault.PublicText(err))
 	}
 	action.Action = parsed
+	repair(&action.ToolCall, parsed)
 	action.Summary = summary
 	if action.Summary == "" {
-		action.Summary = clipSummary(spec.Name + ": " + c.Arguments)
+		action.Summary = shortened(spec.Name + ": " + plainly(c.Arguments))
 	}
 	return action, policy.NewCall(spec, parsed, label.risk, label.bad), nil
 }
 
-func clipSummary(s string) string {
+// plainly writes JSON with each character as itself: escapes would hide what it says.
+func plainly(arguments string) string {
+	var v any
+	if !strings.Contains(arguments, `\u`) && !strings.Contains(arguments, `\/`) || json.Unmarshal([]byte(arguments), &v) != nil {
+		return arguments
+	}
+	out, err := content.Marshal(v)
+	if err != nil {
+		return arguments
+	}
+	return string(out)
+}
+
+func shortened(s string) string {
 	if r := []rune(s); len(r) > 200 {
 		return string(r[:200]) + "..."
 	}
@@ -160,6 +180,20 @@ func callError(a *conversation.ActionEvent, msg string) *conversation.AgentError
 	return &conversation.AgentErrorEvent{Header: newHeader(conversation.KindAgentError, conversation.SourceAgent),
 		ToolName: a.ToolName, ToolCallID: a.ToolCallID, Error: msg,
 		Classification: &conversation.Classification{Kind: "agent_action", Retryable: true, UserAction: "retry"}}
+}
+
+// repair writes arguments that were understood although they are no JSON anew:
+// providers refuse a history with broken arguments, and what replaces them must not
+// look like a failure.
+func repair(c *content.ToolCall, parsed json.RawMessage) {
+	var members map[string]json.RawMessage
+	if json.Valid([]byte(c.Arguments)) || json.Unmarshal(parsed, &members) != nil {
+		return
+	}
+	delete(members, "kind")
+	if whole, err := json.Marshal(members); err == nil {
+		c.Arguments = string(whole)
+	}
 }
 
 // keepValidJSON replaces arguments that are no JSON by a small marker: providers

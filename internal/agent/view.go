@@ -90,8 +90,9 @@ func (v *view) messages() []content.Message {
 		switch e := p.(type) {
 		case *conversation.MessageEvent:
 			m := messageOf(e)
-			m.Extra = v.fields[e.LLMResponseID]
-			out = appendMerged(out, m)
+			if m.Extra = v.fields[e.LLMResponseID]; !empty(m) {
+				out = appendMerged(out, m)
+			}
 		case *conversation.CondensationSummaryEvent:
 			out = appendMerged(out, summaryMessage(e))
 		case *conversation.ActionEvent:
@@ -101,6 +102,13 @@ func (v *view) messages() []content.Message {
 		}
 	}
 	return out
+}
+
+// empty reports whether an answer of the model says nothing that its provider would
+// take back.
+func empty(m content.Message) bool {
+	return m.Role == content.RoleAssistant && len(m.Extra) == 0 && strings.TrimSpace(m.Text()) == "" &&
+		!slices.ContainsFunc(m.Parts, func(p content.Part) bool { return len(p.ImageURLs) > 0 })
 }
 
 // system is the newest system prompt.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -245,6 +246,24 @@ func TestAgentCreateSaysHowTheAgentRuns(t *testing.T) {
 
 // TestAgentCreateRefusals: what is wrong is a 422 that says where, what is not
 // built is a 501 that says what, and nothing is stored.
+// numbered are n members with the same value.
+func numbered(prefix string, n int, value string) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		all[fmt.Sprintf("%s%d", prefix, i)] = value
+	}
+	return all
+}
+
+// wordyTools are client tools of 60 KiB each.
+func wordyTools(n int) []any {
+	var all []any
+	for i := range n {
+		all = append(all, map[string]any{"name": fmt.Sprintf("wordy%d", i), "description": strings.Repeat("w", 60<<10)})
+	}
+	return all
+}
+
 func TestAgentCreateRefusals(t *testing.T) {
 	b := newBench(t)
 	named := func(name string) map[string]any {
@@ -289,6 +308,13 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"filter":          {422, b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh"}}, "filter_tools_regex": "^(?!x)"}), "filter_tools_regex"},
 		"filter alone":    {422, b.agentWith(map[string]any{"filter_tools_regex": "x"}), "filter_tools_regex"},
 		"additions":       {422, b.with(map[string]any{"agent_launch_additions": map[string]any{"more": 1}}), "agent_launch_additions"},
+		"many tags":       {422, b.with(map[string]any{"tags": numbered("t", 257, "x")}), "at most 256 tags"},
+		"many secrets":    {422, b.with(map[string]any{"secrets": numbered("S", 1001, "hush")}), "at most 1000 secrets"},
+		"long secret":     {422, b.with(map[string]any{"secrets": map[string]any{"A": strings.Repeat("hush", 16<<10) + "!"}}), "at most 65536 bytes"},
+		"long secrets":    {422, b.with(map[string]any{"secrets": numbered("S", 5, strings.Repeat("hush", 15<<10))}), "at most 262144 bytes"},
+		"long tools":      {422, b.with(map[string]any{"client_tools": wordyTools(9)}), "at most 524288 bytes"},
+		"many tools":      {422, b.agentWith(map[string]any{"tools": slices.Repeat([]any{map[string]any{"name": "sh"}}, 1001)}), "1000 items"},
+		"long suffix":     {422, b.agentWith(map[string]any{"agent_context": map[string]any{"system_message_suffix": strings.Repeat("x", 1<<18+1)}}), "262144 characters"},
 		"kind":            {422, b.agentWith(map[string]any{"kind": "MyAgent"}), "kind"},
 		"settings kind":   {422, settingsWith(map[string]any{"agent_kind": "other"}), "agent_kind"},
 

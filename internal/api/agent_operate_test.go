@@ -138,6 +138,7 @@ func TestAgentSecrets(t *testing.T) {
 	for _, bad := range []any{nil, map[string]any{}, map[string]any{"secrets": map[string]any{"A": map[string]any{"kind": "LookupSecret", "url": "http://x"}}}} {
 		b.post(422, path+"/secrets", bad)
 	}
+	b.post(422, path+"/secrets", map[string]any{"secrets": map[string]any{"LONG": strings.Repeat("hush", 17<<10)}})
 }
 
 func TestAgentAsk(t *testing.T) {
@@ -159,6 +160,14 @@ func TestAgentAsk(t *testing.T) {
 	b.post(422, path+"/ask_agent", map[string]any{})
 	b.post(422, path+"/ask_agent", map[string]any{"question": ""})
 	b.post(404, unknownConversation()+"/ask_agent", map[string]any{"question": "x"})
+}
+
+func TestAgentTagsAreBounded(t *testing.T) {
+	b := newBench(t)
+	path := conversations + "/" + b.post(201, conversations, b.with(nil)).text("id")
+	b.post(201, path+"/fork", map[string]any{"tags": numbered("t", 256, "x")})
+	b.post(422, path+"/fork", map[string]any{"tags": numbered("t", 257, "x")})
+	b.as(b.key, "PATCH", path, map[string]any{"tags": numbered("t", 257, "x")}).is(422)
 }
 
 func TestAgentFork(t *testing.T) {

@@ -1,6 +1,9 @@
 package conversation
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Branch is the path of events from the start of a conversation to its leaf,
 // without state updates: what the agent knows. The events of a log are a tree
@@ -54,8 +57,9 @@ func (b *Branch) move(id string) {
 		kept++
 	}
 	off := make(map[string]twig, len(b.off)+len(b.path)-kept)
-	for id, t := range b.off {
-		off[id] = t
+	maps.Copy(off, b.off)
+	for _, p := range path[kept:] {
+		delete(off, HeaderOf(p).ID)
 	}
 	for i := kept; i < len(b.path); i++ {
 		t := twig{payload: b.path[i]}
@@ -70,19 +74,22 @@ func (b *Branch) move(id string) {
 // pathTo returns the path to an event, false if there is none of that id.
 func (b *Branch) pathTo(id string) ([]Payload, bool) {
 	var tail []Payload
+	from := 0
 	for id != "" {
-		if i := b.index(id); i >= 0 {
-			slices.Reverse(tail)
-			return slices.Concat(b.path[:i+1], tail), true
+		t, off := b.off[id]
+		if !off {
+			if from = b.index(id) + 1; from == 0 {
+				return nil, false
+			}
+			break
 		}
-		t, ok := b.off[id]
-		if !ok || len(tail) > len(b.off) { // a circle would have no end
+		if len(tail) > len(b.off) { // a circle would have no end
 			return nil, false
 		}
 		tail, id = append(tail, t.payload), t.parent
 	}
 	slices.Reverse(tail)
-	return tail, true
+	return slices.Concat(b.path[:from], tail), true
 }
 
 // index returns where on the path an event is, -1 if it is not.

@@ -167,3 +167,30 @@ func TestBranchIsTheChainOfParents(t *testing.T) {
 		}
 	})
 }
+
+// Going back and forth in a long log takes time in proportion to it, and no more.
+func BenchmarkNavigate(b *testing.B) {
+	s := conversation.NewState()
+	add := func(p conversation.Payload) {
+		if conversation.HeaderOf(p).Kind != conversation.KindStateUpdate {
+			conversation.HeaderOf(p).ParentID = s.Parent()
+		}
+		ev, err := conversation.Encode(p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ev.Seq = s.Head
+		s.Apply(ev, p)
+	}
+	const events = 20_000
+	for _, branch := range []string{"a", "b"} {
+		for i := range events {
+			add(said(fmt.Sprint(branch, i), "user"))
+		}
+		add(goTo(nil))
+	}
+	ends := []string{fmt.Sprint("a", events-1), fmt.Sprint("b", events-1)}
+	for i := 0; b.Loop(); i++ {
+		add(goTo(ends[i%2]))
+	}
+}

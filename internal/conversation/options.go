@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"parley/internal/account"
 )
@@ -35,6 +36,7 @@ type Options struct {
 	AskedDir         string                          `json:"asked_dir,omitempty"`        // that the start asked for; "" = none
 	MCP              *account.MCPConfig              `json:"mcp"`
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
+	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else
 	GitUserName      string                          `json:"git_user_name"`
 	GitUserEmail     string                          `json:"git_user_email"`
 	Demo             bool                            `json:"demo"`     // driven by the scripted model
@@ -50,6 +52,9 @@ func (o *Options) EachSecret(f func(string, *account.Secret)) {
 	o.Condenser.eachSecret("condenser", f)
 	if o.MCP != nil {
 		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
+	}
+	for i := range o.OldSecrets {
+		f("old_secrets."+strconv.Itoa(i), &o.OldSecrets[i])
 	}
 	custom := account.Secrets{Custom: o.Secrets}
 	custom.EachSecret(func(p string, s *account.Secret) { f("secrets."+p, s) })

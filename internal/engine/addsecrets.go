@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"parley/internal/account"
@@ -10,8 +11,23 @@ import (
 	"parley/internal/fault"
 )
 
-// maxSecrets bounds how many secrets a conversation has of its own.
-const maxSecrets = 1000
+// Bounds of the secrets that a conversation has of its own.
+const (
+	maxSecrets     = 1000
+	maxSecretBytes = 1 << 20 // of all values
+	maxOldSecrets  = 100     // replaced values that are still masked, the newest ones
+)
+
+func checkSecrets(all map[string]account.CustomSecret) error {
+	size := 0
+	for _, s := range all {
+		size += len(s.Value.Reveal())
+	}
+	if len(all) > maxSecrets || size > maxSecretBytes {
+		return fault.New(fault.Invalid, "too_many_secrets", "A conversation takes at most %d secrets of %d bytes in all.", maxSecrets, maxSecretBytes)
+	}
+	return nil
+}
 
 // AddSecrets gives a conversation secrets beside those it has: commands that name
 // them see them from the next call on, and nobody else does. One of a name that is
@@ -27,9 +43,16 @@ func (e *Engine) AddSecrets(ctx context.Context, owner string, id conversation.I
 			if all == nil {
 				all = map[string]account.CustomSecret{}
 			}
-			maps.Copy(all, add)
-			if len(all) > maxSecrets {
-				return fault.New(fault.Invalid, "too_many_secrets", "A conversation takes at most %d secrets.", maxSecrets)
+			old := slices.Clone(c.Options.OldSecrets)
+			for name, s := range add {
+				if before := all[name].Value; before.IsSet() && before != s.Value {
+					old = append(old, before)
+				}
+				all[name] = s
+			}
+			c.Options.OldSecrets = old[max(0, len(old)-maxOldSecrets):]
+			if err := checkSecrets(all); err != nil {
+				return err
 			}
 			c.Options.Secrets = all
 			return nil

@@ -14,8 +14,9 @@ import (
 // must not be called in the conversation's goroutine.
 func (e *Engine) aside(ctx context.Context, owner string, id conversation.ID, use string, choice account.LLM, req *llm.Request, opt ModelOptions) (*llm.Response, error) {
 	var tab *spend.Tab
+	var masker Masker
 	err := e.do(ctx, owner, id, func(l *live) error {
-		tab = e.opt.Spend.Open(l.scope(use, nil))
+		tab, masker = e.opt.Spend.Open(l.scope(use, nil)), l.masker
 		return nil
 	})
 	if err != nil {
@@ -29,19 +30,35 @@ func (e *Engine) aside(ctx context.Context, owner string, id conversation.ID, us
 		}
 		req.SessionID = string(id) + "-" + use
 		resp, err := model.Do(ctx, req)
-		if err == nil && resp == nil {
-			err = &llm.Error{Class: llm.ClassNoResponse}
+		switch {
+		case err != nil:
+			return nil, err
+		case resp == nil:
+			return nil, &llm.Error{Class: llm.ClassNoResponse}
 		}
-		return resp, err
+		hide(resp, masker)
+		return resp, nil
 	})
-	if err != nil {
-		resp = nil
-	}
-	told := e.do(e.ctx, owner, id, func(l *live) error { l.settleAside(tab, use, clock, resp); return nil })
-	if told != nil { // the conversation is gone, or the server leaves
-		tab.Abandon(e.ctx)
+	settle := func(l *live) { l.settleAside(tab, use, clock, resp) }
+	if !e.tell(id, settle) && e.do(e.ctx, owner, id, func(l *live) error { settle(l); return nil }) != nil {
+		tab.Abandon(e.ctx) // the conversation is gone, or the server leaves
 	}
 	return resp, err
+}
+
+// tell runs f in the goroutine of a conversation that is loaded, and waits for it.
+// Unlike a command, f also runs while the goroutine ends and waits for its work: it
+// may be that work which tells. False if f did not run.
+func (e *Engine) tell(id conversation.ID, f func(*live)) bool {
+	e.mu.Lock()
+	l := e.live[id]
+	e.mu.Unlock()
+	done := make(chan struct{})
+	if l == nil || !l.post(func(l *live) { f(l); close(done) }) {
+		return false
+	}
+	<-done
+	return true
 }
 
 // tellRetries shows what a call beside the run waits for.

@@ -15,8 +15,11 @@ import (
 	"parley/internal/store"
 )
 
-// askTime bounds a question beside the run.
-const askTime = 5 * time.Minute
+// askTime and askOutput bound a question beside the run.
+const (
+	askTime   = 5 * time.Minute
+	askOutput = 8192 // tokens
+)
 
 const askPrompt = "The user asks you something beside the task. Answer from what you know of the conversation, in a few sentences of plain text. " +
 	"Do not call a tool, and do not go on with the task: this question and your answer will not be part of the conversation.\n\n<question>\n"
@@ -26,30 +29,30 @@ const askPrompt = "The user asks you something beside the task. Answer from what
 // cost. Errors are those of the model.
 func (e *Engine) Ask(ctx context.Context, owner string, id conversation.ID, question string) (string, error) {
 	var choice account.LLM
-	var req *llm.Request
+	var tools *toolbox
+	var history []conversation.Payload
+	var fields agent.ProviderFields
 	var masker Masker
 	err := e.do(ctx, owner, id, func(l *live) error {
 		if err := l.refresh(ctx); err != nil {
 			return err
 		}
-		tools, err := l.tools().specs() // providers refuse calls in a history without them
-		if err != nil {
-			return err
-		}
-		masker, choice, req = l.masker, l.choice, &llm.Request{Tools: tools, Messages: withQuestion(agent.View(l.history(), l.state.ProviderFields), question)}
+		choice, tools, history, fields, masker = l.choice, l.tools(), l.history(), l.state.ProviderFields, l.masker
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	resp, err := e.aside(ctx, owner, id, store.UseAsk, choice, req, ModelOptions{})
-	if le := asLLMError(err); le != nil {
-		return "", fault.Wrap(err, fault.Unavailable, le.Class.Code(), "%s", masker.Mask(withReason(adviceOn(le.Class)[2], le)))
-	}
+	specs, err := tools.specs() // providers refuse calls in a history without them
 	if err != nil {
 		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	req := &llm.Request{Tools: specs, MaxOutput: askOutput, Messages: withQuestion(agent.View(history, fields), question)}
+	resp, err := e.aside(ctx, owner, id, store.UseAsk, choice, req, ModelOptions{})
+	if err != nil {
+		return "", told(err, masker)
 	}
 	answer := masker.Mask(resp.Message.Text())
 	if strings.TrimSpace(answer) == "" {

@@ -55,7 +55,11 @@ func (l *live) startBatch() {
 		b.limit = DefaultConcurrency
 	}
 	for _, a := range l.state.Pending {
-		b.calls = append(b.calls, &batchCall{action: a, claims: b.tools.claims(a)})
+		claims, err := guarded(l.e, a.ToolName, func() ([]tool.Claim, error) { return b.tools.claims(a), nil })
+		if err != nil {
+			claims = everything()
+		}
+		b.calls = append(b.calls, &batchCall{action: a, claims: claims})
 	}
 	l.work, l.batch = b.work, b
 	l.proceed(b)
@@ -114,7 +118,7 @@ func (l *live) record(b *batch, c *batchCall) {
 	var trigger conversation.Trigger
 	events := []conversation.Payload{c.answer}
 	if c.finish && !l.unseenMessage(c.action) {
-		more := l.refine(c.action.CriticResult)
+		more := l.refine(c.action.CriticResult, l.state.Notes)
 		if events = append(events, more...); more == nil {
 			trigger = conversation.TrigFinish
 		}
@@ -124,12 +128,12 @@ func (l *live) record(b *batch, c *batchCall) {
 	switch {
 	case err == nil:
 		b.storing, c.recorded = false, true
-	case l.quit != nil:
+	case quitFor(err) != nil:
 		b.storing = false
 	case hopeless(err):
 		l.e.opt.Logger.Error("result dropped", "conversation", l.id, "tool", c.action.ToolName, "error", l.masker.Mask(err.Error()))
 		b.storing, c.recorded, c.answer = false, true, nil
-		b.spoilt = err
+		b.closing, b.spoilt = true, err
 	default:
 		l.stall(err, func() { l.record(b, c) })
 		return
@@ -157,13 +161,14 @@ func (l *live) startCall(b *batch, c *batchCall) {
 	b.running++
 	conv, wakes, ctx, secrets := *l.conv, l.wakes, b.work.ctx, l.secretsFor(string(c.action.Action))
 	env := &tool.Env{ConversationID: string(l.id), WorkingDir: conv.Options.WorkingDir, SearchKey: l.searchKey,
-		Models: l.desk(), Secrets: func(string) map[string]string { return secrets }}
+		Models: l.desk(), Secrets: func(string) map[string]string { return secrets }, Mask: l.masker.Mask}
 	l.e.jobs.Go(func() {
 		res, err := guarded(l.e, c.action.ToolName, func() (tool.Result, error) { return l.callTool(ctx, &conv, b.tools, c.action, env) })
 		l.post(func(l *live) {
 			b.running--
 			c.done = true
 			l.answerCall(c, context.Cause(ctx), res, err, wakes)
+			b.closing = b.closing || c.answer == nil // nothing overtakes a call that stays open
 			l.proceed(b)
 		})
 	})
@@ -212,6 +217,9 @@ func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, to
 
 // unseenMessage reports whether the user said something after the model decided on the action.
 func (l *live) unseenMessage(a *conversation.ActionEvent) bool {
+	if l.seen != "" && l.state.LastUserMsgID != l.seen { // it came while the model thought
+		return true
+	}
 	history := l.history()
 	for i := len(history) - 1; i >= 0; i-- {
 		switch e := history[i].(type) {
@@ -232,6 +240,9 @@ func toolFailure(err error) string {
 	if c := fault.CodeOf(err); c == sandboxd.CodeGone || c == sandboxd.CodeClosed {
 		return "The sandbox stopped while this ran, so its outcome is unknown. " +
 			"The sandbox starts again with the next call: files are kept, running programs and the shell's state are lost."
+	}
+	if le := asLLMError(err); le != nil {
+		return withReason(adviceOn(le.Class)[2], le)
 	}
 	return fault.PublicText(err)
 }

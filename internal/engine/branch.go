@@ -132,8 +132,11 @@ func (c *cutting) record(req ForkRequest) *conversation.Conversation {
 	if conv.ID == "" {
 		conv.ID = conversation.NewID()
 	}
-	if req.Title != "" {
+	switch {
+	case req.Title != "":
 		conv.Title, conv.TitleByUser = req.Title, true
+	case conv.Title == placeholderTitle(c.source.ID): // it has none yet
+		conv.Title = placeholderTitle(conv.ID)
 	}
 	conv.Tags = maps.Clone(c.source.Tags)
 	if req.Tags != nil {

@@ -46,12 +46,7 @@ func (l *live) send(ctx context.Context, m Message) error {
 			status = next
 		}
 	}
-	events := slices.Concat(l.stopGoal(), l.opening(), []conversation.Payload{userMessage(m)})
-	if notes := l.state.Notes; notes.Refinements > 0 {
-		notes.Refinements = 0
-		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
-	}
-	judging := l.goal() != nil && l.work != nil && l.state.Status != conversation.Running
+	events := slices.Concat(l.stopGoal(), l.opening(), []conversation.Payload{userMessage(m)}, l.refinementsAnew())
 	if status != l.state.Status {
 		events = append(events, stateUpdate(conversation.KeyStatus, status))
 	}
@@ -59,9 +54,7 @@ func (l *live) send(ctx context.Context, m Message) error {
 	if err := l.append(events...); err != nil {
 		return err
 	}
-	if judging {
-		l.work.cancel(errGoalStopped)
-	}
+	l.stopJudge()
 	l.titleFrom(m)
 	switch {
 	case started:
@@ -70,6 +63,16 @@ func (l *live) send(ctx context.Context, m Message) error {
 		l.wakeSandbox()
 	}
 	return nil
+}
+
+// refinementsAnew begins the count of refinements anew: the user spoke.
+func (l *live) refinementsAnew() []conversation.Payload {
+	notes := l.state.Notes
+	if notes.Refinements == 0 {
+		return nil
+	}
+	notes.Refinements = 0
+	return []conversation.Payload{stateUpdate(conversation.KeyAgentState, notes)}
 }
 
 // sendEarly keeps a message for the start to run, once there is a place to work
@@ -130,7 +133,7 @@ func userMessage(m Message) *conversation.MessageEvent {
 // runStarted begins a run's count and wakes the sandbox.
 func (l *live) runStarted() {
 	l.steps, l.pause, l.held = 0, false, false
-	l.memory.learnt, l.memory.refused, l.memory.softFailed = 0, 0, 0
+	l.memory.learnt, l.memory.refused, l.memory.vain = 0, 0, 0
 	l.wakeSandbox()
 }
 
@@ -177,12 +180,16 @@ func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) erro
 	})
 }
 
-// Pause stops the run at the next step boundary.
+// Pause stops the run at the next step boundary. A goal that is being judged is
+// stopped at once.
 func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) error {
 	return e.do(ctx, owner, id, func(l *live) error {
 		if l.state.Status == conversation.Running {
 			l.pause = true
 			return nil
+		}
+		if l.goal() != nil && l.state.Status == conversation.Finished {
+			return l.haltGoal()
 		}
 		if l.state.Status != conversation.Idle {
 			e.opt.Hub.Snapshot(id, l.state.Head)

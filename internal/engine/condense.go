@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"parley/internal/account"
@@ -21,7 +22,7 @@ type memory struct {
 	learnt     int64
 	learntFrom string
 	refused    int64 // estimate of the prompt that the provider refused last
-	softFailed int   // events of the view when a condensation failed that was not needed yet
+	vain       int   // events of the view when a condensation came to nothing
 	waiting    []chan error
 }
 
@@ -43,23 +44,38 @@ func (l *live) remember(s *account.Settings) {
 	l.memory.settings = settings
 }
 
-// maxCondensations bounds how many condensations there are before the model is
-// asked again, whatever the estimates say.
+// maxCondensations bounds how many condensations there are before the model answers
+// or the user speaks, whatever the estimates say.
 const maxCondensations = 8
+
+// tries counts them.
+func tries(history []conversation.Payload) int {
+	for i, p := range slices.Backward(history) {
+		if m, ok := p.(*conversation.MessageEvent); ok && m.Source == conversation.SourceUser {
+			return condense.Tries(history[i:])
+		}
+	}
+	return condense.Tries(history)
+}
 
 // plan says whether the view has to become shorter before the model is called. The
 // numbers are of the request that would be sent.
 func (l *live) plan(s *step) condense.Plan {
 	m := &l.memory
-	if condense.Tries(s.history) >= maxCondensations && len(m.waiting) == 0 {
+	if tries(s.history) >= maxCondensations && len(m.waiting) == 0 {
 		return condense.Plan{}
 	}
-	in := condense.Input{Path: s.history, Tokens: s.prompt.Likely, Window: m.window(s), SoftFailed: m.softFailed,
+	in := condense.Input{Path: s.history, Tokens: s.prompt.Likely, Window: m.window(s), SoftFailed: m.vain,
 		Thinks: func(id string) bool { return len(s.fields[id]) > 0 }}
-	if condense.Requested(s.history) {
+	requested := condense.Requested(s.history)
+	if requested {
 		in.Refused = m.refused
 	}
-	return m.settings.Plan(in)
+	p := m.settings.Plan(in)
+	if !requested && m.vain > 0 && p.Size < m.vain+max(p.Config.MaxSize/10, 1) {
+		return condense.Plan{} // the provider will say whether it is too long
+	}
+	return p
 }
 
 // window is how many tokens a prompt may have; 0 = unknown.
@@ -78,7 +94,7 @@ func (m *memory) window(s *step) int64 {
 // False if nothing condenses here, or if it was tried often enough.
 func (l *live) tooLong(s *step, class llm.Class) bool {
 	m := &l.memory
-	if !m.settings.Handles() || condense.Tries(s.history) >= maxCondensations {
+	if !m.settings.Handles() || tries(s.history) >= maxCondensations {
 		return false
 	}
 	switch class {
@@ -86,7 +102,7 @@ func (l *live) tooLong(s *step, class llm.Class) bool {
 		m.refused = max(s.prompt.Likely, 1)
 		m.learnt, m.learntFrom = condense.Learned(m.window(s), m.refused), s.info.Model
 	case llm.ClassMalformed: // a shorter history may be a sound one
-		if condense.Tries(s.history) > 0 {
+		if tries(s.history) > 0 {
 			return false
 		}
 		m.refused = 0
@@ -108,16 +124,15 @@ func (e *Engine) Condense(ctx context.Context, owner string, id conversation.ID)
 		if err := l.writable(); err != nil {
 			return err
 		}
-		if l.state.Status != conversation.Running && len(l.state.Pending) > 0 {
-			return fault.New(fault.Conflict, codeWrongState, "Actions of the conversation are open: %s.", l.state.Status).
-				WithHint("Confirm or reject them, or run the conversation on.")
+		if err := l.openCalls(); err != nil {
+			return err
 		}
 		if err := l.refresh(ctx); err != nil {
 			return err
 		}
 		l.memory.refused = 0
 		err := l.append(&conversation.CondensationRequest{
-			Header: conversation.Head(conversation.KindCondenseRequest, conversation.SourceUser, time.Time{})})
+			Header: conversation.Head(conversation.KindCondenseRequest, conversation.SourceEnvironment, time.Time{})})
 		if err == nil {
 			l.memory.waiting = append(l.memory.waiting, done)
 		}
@@ -136,8 +151,23 @@ func (e *Engine) Condense(ctx context.Context, owner string, id conversation.ID)
 	}
 }
 
-// condenseNow carries out what the user asked for while nothing runs.
+// openCalls says why nothing is condensed while no run is there that answers the
+// open calls: a summary would take their place before their results are known.
+func (l *live) openCalls() error {
+	if l.state.Status == conversation.Running || len(l.state.Pending) == 0 {
+		return nil
+	}
+	return fault.New(fault.Conflict, codeWrongState, "Actions of the conversation are open: %s.", l.state.Status).
+		WithHint("Confirm or reject them, or run the conversation on.")
+}
+
+// condenseNow carries out what the user asked for while nothing runs. What cannot be
+// done now is done before the next call of the model.
 func (l *live) condenseNow() {
+	if err := l.openCalls(); err != nil {
+		l.memory.condensed(err)
+		return
+	}
 	if !condense.Requested(l.history()) {
 		l.memory.condensed(nil)
 		return
@@ -147,7 +177,7 @@ func (l *live) condenseNow() {
 		l.memory.condensed(err)
 		return
 	}
-	l.startCondense(l.plan(s))
+	l.startCondense(s.shorten)
 }
 
 // condensed tells whoever waits how it went.
@@ -161,8 +191,8 @@ func (m *memory) condensed(err error) {
 // startCondense makes the view shorter.
 func (l *live) startCondense(p condense.Plan) {
 	owner, choice := l.conv.Owner, titleModel(l.choice)
-	own, window := l.e.condenser(p)
 	l.start(func(ctx context.Context) func(*live) {
+		own, window := l.e.condenser(p)
 		job := p.Job(window)
 		step := job.Start()
 		for step.Request != nil {
@@ -203,15 +233,15 @@ func (l *live) condenseDone(cause error, p condense.Plan, step condense.Step) {
 		l.memory.condensed(fault.New(fault.Canceled, "interrupted", "The condensation was interrupted."))
 		l.stepDone(cause)
 	case step.Condensation != nil:
-		l.must(func() { l.memory.condensed(nil); l.stepDone(cause) }, "", step.Condensation)
+		l.must(func() { l.memory.condensed(nil); l.stepDone(cause) }, "", append(l.retryOver(), step.Condensation)...)
 	case step.Err != nil && l.state.Status == conversation.Running:
-		l.memory.condensed(step.Err)
+		l.memory.condensed(told(step.Err, l.masker))
 		l.fail(step.Err)
 	case step.Err != nil: // asked for by the user, and no run: the request is void
 		l.e.opt.Logger.Warn("condensation failed", "conversation", l.id, "class", classOf(step.Err))
-		l.must(func() { l.memory.condensed(step.Err); l.stepDone(cause) }, "", errorEvent(step.Err), voidCondensation())
+		l.must(func() { l.memory.condensed(told(step.Err, l.masker)); l.stepDone(cause) }, "", errorEvent(step.Err), voidCondensation())
 	default: // it was not needed yet
-		l.memory.softFailed = p.Size
+		l.memory.vain = p.Size
 		l.memory.condensed(nil)
 		l.stepDone(cause)
 	}

@@ -201,7 +201,7 @@ func TestAWindowThatHoldsNothing(t *testing.T) {
 	w := narrowWorld(t, m)
 	id := w.begin("hi")
 	w.wait(id, conversation.Error)
-	if text := w.text(id); !strings.Contains(text, "context_too_long") {
+	if text := w.text(id); !strings.Contains(text, llm.ClassContext.Code()) {
 		t.Errorf("no reason in the log:\n%s", text)
 	}
 	if m.refused > 20 {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"parley/internal/account"
@@ -74,31 +75,39 @@ const (
 	diffOutput = 64 << 10 // bytes
 )
 
-// diff is what changed in the working directory since the last commit. Nothing of
-// the repository's configuration runs for it.
+// diff is what changed in the repository since the conversation began: files that
+// are not committed, and the newest commit if it was made meanwhile.
 func (r *review) diff(ctx context.Context) (string, error) {
 	hands, err := r.e.opt.Fleet.Ensure(ctx, r.conv.Owner, r.conv.SandboxID, false)
 	if err != nil {
 		return "", err
 	}
-	res, err := hands.Exec(ctx, tool.ExecRequest{Dir: r.conv.Options.WorkingDir, Timeout: diffTime, MaxOutput: diffOutput,
-		Argv: []string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "status", "--porcelain", "--untracked-files=normal"},
-		Env:  map[string]string{"GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}})
-	if err != nil {
-		return "", err
+	var out strings.Builder
+	for _, args := range [][]string{
+		{"status", "--porcelain", "--untracked-files=normal"},
+		{"rev-list", "--max-count=1", "--since=" + r.conv.CreatedAt.UTC().Format(time.RFC3339), "HEAD"},
+	} {
+		res, err := hands.Exec(ctx, tool.ExecRequest{Dir: r.conv.Options.WorkingDir, Timeout: diffTime, MaxOutput: diffOutput,
+			Argv: append([]string{"git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"}, args...),
+			Env:  map[string]string{"GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}})
+		if err != nil {
+			return "", err
+		}
+		out.Write(res.Stdout)
 	}
-	return string(res.Stdout), nil
+	return out.String(), nil
 }
 
 // refine sends the agent back to work if its critic is not content with an answer
-// that would end the run: nil if it is, or has been asked often enough.
-func (l *live) refine(result *conversation.CriticResult) []conversation.Payload {
+// that would end the run: nil if it is, or has been asked often enough. notes are
+// those that hold with the answer.
+func (l *live) refine(result *conversation.CriticResult, notes conversation.AgentNotes) []conversation.Payload {
 	critic := l.conv.Options.Critic
-	if result == nil || critic == nil || !judge.Again(*critic, *result, l.state.Notes.Refinements) {
+	if result == nil || critic == nil || !judge.Again(*critic, *result, notes.Refinements) {
 		return nil
 	}
-	notes := l.state.Notes
 	notes.Refinements++
+	notes.ProviderFields = nil // told already
 	text := judge.Refine(*result, notes.Refinements, judge.Rounds(*critic))
 	return []conversation.Payload{userMessage(Message{Parts: []content.Part{content.Text(text)}}),
 		stateUpdate(conversation.KeyAgentState, notes)}

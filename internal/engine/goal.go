@@ -50,7 +50,7 @@ func (e *Engine) ResumeGoal(ctx context.Context, owner string, id conversation.I
 		if next.Iteration++; next.Iteration > next.MaxIterations {
 			next.Iteration = 1
 		}
-		if g.Verdict == nil {
+		if g.Verdict == nil || strings.HasPrefix(g.Verdict.Missing, notJudged) {
 			return next, g.Objective, nil
 		}
 		return next, judge.FollowUp(g.Objective, *g.Verdict, g.Iteration, g.MaxIterations), nil
@@ -86,11 +86,13 @@ func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, n
 
 // command appends a goal's next message and starts a run.
 func (l *live) command(goal conversation.Goal, text string) error {
-	events := append(l.opening(), userMessage(Message{Parts: []content.Part{content.Text(text)}}),
-		stateUpdate(conversation.KeyGoal, goal), stateUpdate(conversation.KeyStatus, conversation.Running))
-	if err := l.append(events...); err != nil {
+	m := Message{Parts: []content.Part{content.Text(text)}}
+	events := append(l.opening(), userMessage(m), stateUpdate(conversation.KeyGoal, goal))
+	events = append(events, l.refinementsAnew()...)
+	if err := l.append(append(events, stateUpdate(conversation.KeyStatus, conversation.Running))...); err != nil {
 		return err
 	}
+	l.titleFrom(m)
 	l.runStarted()
 	return nil
 }
@@ -99,23 +101,25 @@ func (l *live) command(goal conversation.Goal, text string) error {
 // there is none.
 func (e *Engine) StopGoal(ctx context.Context, owner string, id conversation.ID) error {
 	return e.do(ctx, owner, id, func(l *live) error {
-		if err := l.writable(); err != nil {
-			return err
-		}
 		if l.goal() == nil {
 			return nil
 		}
-		if err := l.append(l.stopGoal()...); err != nil {
-			return err
-		}
-		switch {
-		case l.state.Status == conversation.Running:
-			l.pause = true
-		case l.work != nil: // the judge
-			l.work.cancel(errGoalStopped)
-		}
-		return nil
+		return l.haltGoal()
 	})
+}
+
+// haltGoal ends the goal, and what works on it.
+func (l *live) haltGoal() error {
+	if err := l.writable(); err != nil {
+		return err
+	}
+	if err := l.append(l.stopGoal()...); err != nil {
+		return err
+	}
+	l.pause = l.state.Status == conversation.Running
+	l.stopJudge()
+	l.e.opt.Hub.Snapshot(l.id, l.state.Head)
+	return nil
 }
 
 var errGoalStopped = errors.New("the goal was stopped")
@@ -139,17 +143,28 @@ func (l *live) stopGoal() []conversation.Payload {
 	return []conversation.Payload{stateUpdate(conversation.KeyGoal, ended)}
 }
 
+// stopJudge stops the judgement of a goal that was ended.
+func (l *live) stopJudge() {
+	if l.work != nil && l.work.judges {
+		l.work.cancel(errGoalStopped)
+	}
+}
+
+// stopAsked reports whether the user wants the run to stop: if it ends by itself
+// before that takes effect, no other follows.
+func (l *live) stopAsked() bool { return l.pause || len(l.interrupts) > 0 }
+
 // endsGoal are the triggers after which nobody works on a goal any more.
 var endsGoal = map[conversation.Trigger]bool{conversation.TrigFail: true, conversation.TrigStuck: true,
 	conversation.TrigInterrupt: true, conversation.TrigReject: true, conversation.TrigNavigate: true}
 
 // startJudge asks whether the goal of a run that finished is reached.
 func (l *live) startJudge() {
-	goal, owner, choice := *l.goal(), l.conv.Owner, titleModel(l.choice)
-	req := judge.Request(goal.Objective, l.history(), 0)
+	goal, owner, choice, history := *l.goal(), l.conv.Owner, titleModel(l.choice), l.history()
 	l.start(func(ctx context.Context) func(*live) {
 		limit, cancel := context.WithTimeout(ctx, judgeTime)
 		defer cancel()
+		req := judge.Request(goal.Objective, history, 0)
 		resp, err := l.e.aside(limit, owner, l.id, store.UseJudge, choice, req, l.tellRetries())
 		var verdict conversation.GoalVerdict
 		if err == nil {
@@ -157,6 +172,7 @@ func (l *live) startJudge() {
 		}
 		return func(l *live) { l.judged(context.Cause(ctx), goal, verdict, err) }
 	})
+	l.work.judges = true
 }
 
 // judged goes on with a goal or ends it. A judge that cannot be asked ends it: the
@@ -166,33 +182,28 @@ func (l *live) judged(cause error, goal conversation.Goal, verdict conversation.
 		l.boundary()
 		return
 	}
-	if errors.Is(cause, ErrInterrupted) {
-		l.must(l.boundary, "", l.stopGoal()...)
-		return
-	}
-	if err != nil {
-		text := "The judge could not be asked: " + fault.PublicText(err)
-		if le := asLLMError(err); le != nil {
-			text = "The judge could not be asked: " + withReason(adviceOn(le.Class)[2], le)
-		}
-		goal.Verdict = &conversation.GoalVerdict{Missing: l.masker.Mask(text)}
-		goal.Active, goal.Status = false, conversation.GoalInterrupted
-		l.must(l.boundary, "", stateUpdate(conversation.KeyGoal, goal))
-		return
-	}
-	verdict.Missing = l.masker.Mask(verdict.Missing)
-	goal.Verdict = &verdict
 	switch {
+	case errors.Is(cause, ErrInterrupted):
+		goal.Status = conversation.GoalInterrupted
+	case err != nil:
+		goal.Status = conversation.GoalInterrupted
+		goal.Verdict = &conversation.GoalVerdict{Missing: notJudged + fault.PublicText(told(err, l.masker))}
 	case verdict.Complete:
-		goal.Active, goal.Status = false, conversation.GoalComplete
+		goal.Status, goal.Verdict = conversation.GoalComplete, &verdict
 	case goal.Iteration >= goal.MaxIterations:
-		goal.Active, goal.Status = false, conversation.GoalCapped
+		goal.Status, goal.Verdict = conversation.GoalCapped, &verdict
 	default:
+		goal.Verdict = &verdict
 		l.goOn(goal)
 		return
 	}
-	l.must(func() { l.e.opt.Hub.Snapshot(l.id, l.state.Head); l.boundary() }, "", stateUpdate(conversation.KeyGoal, goal))
+	goal.Active = false
+	l.must(func() { l.e.opt.Hub.Snapshot(l.id, l.state.Head); l.boundary() }, "",
+		append(l.retryOver(), stateUpdate(conversation.KeyGoal, goal))...)
 }
+
+// notJudged begins what a goal's verdict says where there is none.
+const notJudged = "The judge could not be asked: "
 
 // goOn is command with an outcome that is kept until the store takes it.
 func (l *live) goOn(goal conversation.Goal) {

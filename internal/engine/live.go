@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,10 +25,12 @@ type command struct {
 	reply chan error
 }
 
-// work is the one thing a run is doing: a model call or a tool call.
+// work is the one thing that is under way: a model call, a batch of tool calls, a
+// summary, the judgement of a goal.
 type work struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	judges bool // a goal
 }
 
 // live is a loaded conversation. One goroutine (run) owns it and is the only one
@@ -71,6 +74,7 @@ type live struct {
 	memory     memory
 	work       *work
 	batch      *batch          // the work, where that is tool calls
+	seen       string          // the last user message that the model read for its newest answer; "" = not known
 	pause      bool            // pause at the next step boundary
 	interrupts []chan struct{} // wait for the end of the work
 	steps      int             // model calls of this run
@@ -279,7 +283,7 @@ func (l *live) append(payloads ...conversation.Payload) error {
 	err = l.e.opt.Store.Events().Append(ctx, store.Append{Conversation: l.id, ExpectHead: l.state.Head,
 		Generation: l.lease.Load(), Events: events, Summary: state.Summary(), Now: now, Settle: l.settlements()})
 	if err != nil {
-		l.quit = quitFor(err)
+		l.quit = cmp.Or(quitFor(err), l.quit)
 		return err
 	}
 	l.paid()
@@ -366,7 +370,7 @@ func stateUpdate(key string, value any) *conversation.StateUpdateEvent {
 // tells followers if that ended a run.
 func (l *live) transition(t conversation.Trigger, before ...conversation.Payload) error {
 	was := l.state.Status
-	if endsGoal[t] {
+	if endsGoal[t] || t == conversation.TrigFinish && l.stopAsked() {
 		before = append(before, l.stopGoal()...)
 	}
 	ev, next, ok := l.statusEvent(t)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -443,5 +444,38 @@ func TestCreate(t *testing.T) {
 	w.settings(func(s *account.Settings) { s.LLMModel = nil })
 	if _, err := w.engine.Create(t.Context(), engine.StartRequest{Owner: owner, Origin: conversation.OriginAgent}); fault.CodeOf(err) != engine.CodeNoModel {
 		t.Errorf("without a model: %v", err)
+	}
+}
+
+// A secret shows in no event, however the model writes it, also after it was
+// replaced.
+func TestSecretsInOtherSpellings(t *testing.T) {
+	const secret = "hush-hush-1"
+	steps := []step{call("sh", `{"command":"echo \u0068ush-hush-1"}`), say("one"), say("still " + secret)}
+	w := newWorld(t, steps...)
+	id := w.beginWith(engine.StartRequest{Owner: owner, Origin: conversation.OriginV1, InitialMessage: []content.Part{content.Text("go")},
+		Secrets: map[string]account.CustomSecret{"A": {Value: account.NewSecret(secret)}}})
+	w.wait(id, conversation.Finished)
+	if err := w.engine.AddSecrets(t.Context(), owner, id, map[string]account.CustomSecret{"A": {Value: account.NewSecret("another-1")}}); err != nil {
+		t.Fatal(err)
+	}
+	w.send(id, "again")
+	w.wait(id, conversation.Finished)
+	for _, ev := range w.events(id) {
+		var v any
+		if err := json.Unmarshal(ev.Raw, &v); err != nil {
+			t.Fatal(err)
+		}
+		plain := fmt.Sprint(v)
+		if strings.Contains(plain, secret) || strings.Contains(plain, `\u0068ush`) {
+			t.Errorf("%s shows the secret: %s", ev.Kind, ev.Raw)
+		}
+	}
+	big := map[string]account.CustomSecret{"B": {Value: account.NewSecret(strings.Repeat("x", 2<<20))}}
+	if err := w.engine.AddSecrets(t.Context(), owner, id, big); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a huge secret: %v", err)
+	}
+	if _, err := w.engine.Start(t.Context(), engine.StartRequest{Owner: owner, Origin: conversation.OriginV1, Secrets: big}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("a start with a huge secret: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/agent"
+	"parley/internal/agent/condense"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/llm"
@@ -36,6 +37,7 @@ type step struct {
 	info      llm.Info
 	request   *llm.Request
 	prompt    spend.Prompt // how long the request is, about
+	shorten   condense.Plan
 }
 
 // startModel calls the model with the history so far, or shortens that first. The
@@ -61,16 +63,14 @@ func (l *live) startModel() {
 		l.refuseImages(nil, s)
 	case err != nil:
 		l.fail(err)
+	case s.shorten.Reason != 0:
+		l.startCondense(s.shorten)
 	default:
-		if p := l.plan(s); p.Reason != 0 {
-			l.startCondense(p)
-			return
-		}
 		l.ask(s)
 	}
 }
 
-// newStep prepares a call with what is known now.
+// newStep prepares a call with what is known now, and says what to condense first.
 func (l *live) newStep() (*step, error) {
 	if l.choice.Model != l.anchoredAt.Model || l.choice.BaseURL != l.anchoredAt.BaseURL {
 		l.anchor = nil // elsewhere a model of that name may count in other tokens
@@ -91,11 +91,13 @@ func (l *live) newStep() (*step, error) {
 		case s.tools.has(l.e.opt.VisionTool):
 			messages = nameImages(messages, imagesOf(s.history), l.e.opt.VisionTool)
 		case lastUserHasImage(s.history):
+			s.shorten = l.plan(s)
 			return s, errNoVision
 		}
 	}
 	s.request = &llm.Request{Messages: messages, Tools: specs, SessionID: string(l.id)}
 	s.prompt = spend.Estimate(s.info, s.request, l.anchor)
+	s.shorten = l.plan(s)
 	return s, nil
 }
 
@@ -121,7 +123,7 @@ func (l *live) ask(s *step) {
 func (s *step) interpret(ctx context.Context, e *Engine, resp *llm.Response, critic *review) (agent.Turn, error) {
 	return guarded(e, "answer", func() (agent.Turn, error) {
 		hide(resp, s.masker)
-		resp.ID = freshResponseID(s.history, resp.ID)
+		resp.ID = freshResponseID(s, resp.ID)
 		turn := agent.Interpret(resp, s.tools.set, s.rules)
 		critic.judge(ctx, &turn)
 		return turn, nil
@@ -207,6 +209,16 @@ func (l *live) noteRetry(r llm.Retry) {
 	l.note(notes)
 }
 
+// retryOver takes the note about a retry back, where no answer does.
+func (l *live) retryOver() []conversation.Payload {
+	notes := l.state.Notes
+	if notes.LLMRetry == nil {
+		return nil
+	}
+	notes.LLMRetry = nil
+	return []conversation.Payload{stateUpdate(conversation.KeyAgentState, notes)}
+}
+
 // noteWait shows a call that waits for room under a ceiling like one that waits
 // for a retry.
 func (l *live) noteWait(w spend.Wait) {
@@ -239,11 +251,16 @@ func (l *live) modelDone(cause error, s *step, resp *llm.Response, turn agent.Tu
 		l.modelFailed(cause, s, err)
 		return
 	}
+	if now := l.policy(); !reflect.DeepEqual(now, s.rules) { // it changed while the model thought
+		turn.Decide(now)
+	}
+	l.seen = s.seen
 	if turn.Failed {
 		l.e.opt.Logger.Warn("security analyzer failed; asking", "conversation", l.id)
 	}
 	events := append(turn.Events, statsNow())
-	if notes, news := l.notesAfter(resp); news {
+	notes, news := l.notesAfter(resp)
+	if news {
 		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
 	}
 	var trigger conversation.Trigger
@@ -253,7 +270,7 @@ func (l *live) modelDone(cause error, s *step, resp *llm.Response, turn agent.Tu
 	case turn.Finish && l.state.LastUserMsgID != s.seen:
 		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
 	case turn.Finish:
-		more := l.refine(criticism(turn.Events))
+		more := l.refine(criticism(turn.Events), notes)
 		if events = append(events, more...); more == nil {
 			trigger = conversation.TrigFinish
 		}
@@ -293,9 +310,13 @@ func validMembers(m map[string]json.RawMessage) bool {
 }
 
 // freshResponseID returns id, or one of our own if an earlier answer had the same:
-// some endpoints number every answer alike, and calls are grouped by it.
-func freshResponseID(history []conversation.Payload, id string) string {
-	for _, p := range history {
+// some endpoints number every answer alike, and calls are grouped by it. What the
+// provider wants back is kept by it for all branches.
+func freshResponseID(s *step, id string) string {
+	if len(s.fields[id]) > 0 {
+		return conversation.NewEventID()
+	}
+	for _, p := range s.history {
 		switch e := p.(type) {
 		case *conversation.ActionEvent:
 			if e.LLMResponseID == id {
@@ -316,11 +337,37 @@ func (l *live) modelFailed(cause error, s *step, err error) {
 		l.stepDone(cause)
 	case isLeaving(cause):
 	default:
-		if le := asLLMError(err); le != nil && l.tooLong(s, le.Class) {
+		if le := asLLMError(err); le != nil && (l.tooLong(s, le.Class) || l.refused(s, le.Class)) {
 			return
 		}
 		l.fail(err)
 	}
+}
+
+// rephrase is what the model reads when its provider refused the content (agent
+// protocol 4.2).
+const rephrase = "Your provider refused the last request for its content. Put what you were about to do in other words, " +
+	"leave out what may have been refused, and go on with the task another way; if that is not possible, say so."
+
+// refused lets the model try once more after its provider refused the content. False
+// if it has been told already, or the error is another one.
+func (l *live) refused(s *step, class llm.Class) bool {
+	if class != llm.ClassContentPolicy {
+		return false
+	}
+	if m, ok := lastOf(s.history).(*conversation.MessageEvent); ok && content.JoinText(m.LLMMessage.Content) == rephrase {
+		return false
+	}
+	l.must(l.boundary, "", nudge(rephrase))
+	return true
+}
+
+// lastOf is the last event of a branch, nil if it has none.
+func lastOf(path []conversation.Payload) conversation.Payload {
+	if len(path) == 0 {
+		return nil
+	}
+	return path[len(path)-1]
 }
 
 // refuseImages answers a message with images in the place of a model that takes

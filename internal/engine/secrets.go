@@ -175,13 +175,18 @@ func maskPayload(p conversation.Payload, m Masker) {
 		maskParts(e.LLMMessage.Content, m)
 		maskParts(e.ExtendedContent, m)
 		e.LLMMessage.Reasoning = m.Mask(e.LLMMessage.Reasoning)
+		e.CriticResult = maskCritic(e.CriticResult, m)
 	case *conversation.SystemPromptEvent:
 		e.SystemPrompt.Text = m.Mask(e.SystemPrompt.Text)
+		for i, definition := range e.Tools { // those of a client have texts of its own
+			e.Tools[i] = maskJSON(definition, m)
+		}
 	case *conversation.ActionEvent:
 		maskParts(e.Thought, m)
 		e.Reasoning, e.Summary = m.Mask(e.Reasoning), m.Mask(e.Summary)
 		e.Action = maskJSON(e.Action, m)
 		e.ToolCall.Arguments = string(maskJSON([]byte(e.ToolCall.Arguments), m))
+		e.CriticResult = maskCritic(e.CriticResult, m)
 	case *conversation.ObservationEvent:
 		e.Observation = maskJSON(e.Observation, m)
 		maskParts(e.ExtendedContent, m)
@@ -191,11 +196,43 @@ func maskPayload(p conversation.Payload, m Masker) {
 		e.Detail = m.Mask(e.Detail)
 	case *conversation.UserRejectObservation:
 		e.RejectionReason = m.Mask(e.RejectionReason)
+	case *conversation.Condensation:
+		e.Summary = m.Mask(e.Summary)
 	case *conversation.StateUpdateEvent:
-		if e.Key == conversation.KeyAgentState {
+		switch e.Key {
+		case conversation.KeyAgentState:
 			e.Value = maskJSON(e.Value, m)
+		case conversation.KeyGoal:
+			e.Value = maskGoal(e.Value, m)
 		}
 	}
+}
+
+// maskCritic returns a copy of a critic's result without secrets.
+func maskCritic(r *conversation.CriticResult, m Masker) *conversation.CriticResult {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Message = m.Mask(r.Message)
+	if r.Metadata != nil {
+		out.Metadata = maskMembers(r.Metadata, m)
+	}
+	return &out
+}
+
+// maskGoal masks the texts of a goal, and nothing else: a goal that could not be
+// read any more would be worked on for ever.
+func maskGoal(raw json.RawMessage, m Masker) json.RawMessage {
+	var g conversation.Goal
+	if json.Unmarshal(raw, &g) != nil {
+		return maskJSON(raw, m)
+	}
+	g.Objective = m.Mask(g.Objective)
+	if g.Verdict != nil {
+		g.Verdict.Missing = m.Mask(g.Verdict.Missing)
+	}
+	return stateUpdate(conversation.KeyGoal, g).Value
 }
 
 func maskParts(parts []content.Part, m Masker) {
@@ -213,7 +250,8 @@ var plainWord = regexp.MustCompile(`^[A-Za-z_]{1,64}$`)
 // maskJSON masks the strings of a JSON value. A value without secrets is returned
 // as it is, byte for byte.
 func maskJSON(raw json.RawMessage, m Masker) json.RawMessage {
-	if len(raw) == 0 || m.Mask(string(raw)) == string(raw) {
+	plain := m.Mask(string(raw)) == string(raw)
+	if len(raw) == 0 || plain && !spelled(raw) {
 		return raw
 	}
 	var v any
@@ -222,10 +260,34 @@ func maskJSON(raw json.RawMessage, m Masker) json.RawMessage {
 	if !json.Valid(raw) || d.Decode(&v) != nil {
 		return json.RawMessage(m.Mask(string(raw)))
 	}
-	out, err := content.Marshal(maskValue(v, m))
+	seen := &counting{Masker: m}
+	masked := maskValue(v, seen)
+	if plain && !seen.hit {
+		return raw
+	}
+	out, err := content.Marshal(masked)
 	if err != nil {
 		return json.RawMessage("null") // better nothing than a secret
 	}
+	return out
+}
+
+// spelled reports whether a JSON text may write a plain character in another way: so
+// written, a secret would not be found in the text.
+func spelled(raw []byte) bool {
+	return bytes.Contains(raw, []byte(`\u`)) || bytes.Contains(raw, []byte(`\/`))
+}
+
+// counting notes whether anything was masked.
+type counting struct {
+	Masker
+	hit bool
+}
+
+// Mask implements Masker.
+func (c *counting) Mask(text string) string {
+	out := c.Masker.Mask(text)
+	c.hit = c.hit || out != text
 	return out
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"parley/internal/account"
@@ -200,6 +199,9 @@ func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
 
 // checkLoop refuses what no run could follow.
 func checkLoop(req *StartRequest) error {
+	if err := checkSecrets(req.Secrets); err != nil {
+		return err
+	}
 	if _, err := condense.FromOptions(req.Condenser, condense.Defaults{}, "condenser"); err != nil {
 		return err
 	}
@@ -443,8 +445,7 @@ func (l *live) adopt(conv *conversation.Conversation) {
 // hasInitial reports whether there is a first message that was not said yet.
 // Others may have been: a user may write before the start is through.
 func (l *live) hasInitial() bool {
-	id := conversation.InitialMessageID(l.id)
-	said := slices.ContainsFunc(l.history(), func(p conversation.Payload) bool { return conversation.HeaderOf(p).ID == id })
+	_, said := l.state.Branch.At(conversation.InitialMessageID(l.id))
 	return len(l.conv.InitialMessage) > 0 && !said
 }
 

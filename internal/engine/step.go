@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"parley/internal/agent/condense"
 	"parley/internal/agent/stuck"
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -15,8 +16,17 @@ import (
 	"parley/internal/spend"
 )
 
-// advance starts the next piece of a run, if there is a run and nothing under way.
+// advance starts the next piece of work, if there is any and nothing is under way.
+// What was done at once instead (a pause, a hint) may have made room for more.
 func (l *live) advance() {
+	for before := int64(-1); before != l.state.Head; {
+		before = l.state.Head
+		l.next()
+	}
+}
+
+// next starts the next piece of work, or does at once what needs none.
+func (l *live) next() {
 	if l.work != nil || l.stalled != nil || l.quit != nil || l.e.ctx.Err() != nil {
 		return
 	}
@@ -53,8 +63,9 @@ func (l *live) repeats() bool {
 	if own := l.conv.Options.Stuck; own != nil {
 		thresholds = *own
 	}
-	v := stuck.Detect(l.history(), thresholds)
+	v, err := guarded(l.e, "stuck", func() (stuck.Verdict, error) { return stuck.Detect(l.history(), thresholds), nil })
 	switch {
+	case err != nil: // the limits of a run's steps and costs hold in any case
 	case v.Stuck:
 		l.e.opt.Logger.Info("agent stuck", "conversation", l.id, "pattern", v.Pattern)
 		l.must(l.boundary, conversation.TrigStuck, conversationError(stuck.CodeStuck,
@@ -68,10 +79,10 @@ func (l *live) repeats() bool {
 // advanceAside starts what is done without a run: a condensation that the user waits
 // for, the judgement of a goal.
 func (l *live) advanceAside() {
-	switch {
-	case len(l.memory.waiting) > 0:
+	if len(l.memory.waiting) > 0 {
 		l.condenseNow()
-	case l.goal() != nil && l.state.Status == conversation.Finished:
+	}
+	if l.work == nil && l.goal() != nil && l.state.Status == conversation.Finished {
 		l.startJudge()
 	}
 }
@@ -92,12 +103,16 @@ func conversationError(code, detail, kind, action string) *conversation.Conversa
 		Classification: &conversation.Classification{Kind: kind, Retryable: action == "retry", UserAction: action}}
 }
 
-// start runs f beside the goroutine; what f returns runs in it.
+// start runs f beside the goroutine; what f returns runs in it. A defect of f ends
+// the run.
 func (l *live) start(f func(ctx context.Context) func(*live)) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(l.e.ctx))
 	l.work = &work{ctx: ctx, cancel: cancel}
 	l.e.jobs.Go(func() {
-		outcome := f(ctx)
+		outcome, err := guarded(l.e, "work", func() (func(*live), error) { return f(ctx), nil })
+		if err != nil {
+			outcome = func(l *live) { l.memory.condensed(err); l.fail(err) }
+		}
 		l.post(func(l *live) {
 			l.work = nil
 			cancel(nil)
@@ -106,11 +121,14 @@ func (l *live) start(f func(ctx context.Context) func(*live)) {
 	})
 }
 
-// post runs f in the conversation's goroutine, unless that has ended.
-func (l *live) post(f func(*live)) {
+// post runs f in the conversation's goroutine. False if that has ended, and f does
+// not run.
+func (l *live) post(f func(*live)) bool {
 	select {
 	case l.posts <- f:
+		return true
 	case <-l.closed:
+		return false
 	}
 }
 
@@ -146,7 +164,7 @@ func nudge(text string) *conversation.MessageEvent {
 // fail ends the run with the reason.
 func (l *live) fail(err error) {
 	l.e.opt.Logger.Warn("run failed", "conversation", l.id, "error", l.masker.Mask(err.Error()))
-	l.must(l.boundary, conversation.TrigFail, errorEvent(err))
+	l.must(l.boundary, conversation.TrigFail, append(l.retryOver(), errorEvent(err))...)
 }
 
 // errorEvent says what went wrong in words for the user.
@@ -160,8 +178,11 @@ func errorEvent(err error) *conversation.ConversationErrorEvent {
 		return conversationError(le.Class.Code(), withReason(a[2], le), a[0], a[1])
 	}
 	code := fault.CodeOf(err)
-	if code == "" {
+	switch code {
+	case "":
 		code = "InternalError"
+	case condense.CodeTooLong:
+		code = llm.ClassContext.Code() // what clients know it by
 	}
 	action, kind := "retry", "internal"
 	if k := fault.KindOf(err); k == fault.Invalid || k == fault.Unsupported || k == fault.NotFound {
@@ -192,6 +213,15 @@ func adviceOn(c llm.Class) [3]string {
 	return [3]string{"unknown", "retry", "The model call failed."}
 }
 
+// told makes an error of a model one that can be read outside.
+func told(err error, m Masker) error {
+	le := asLLMError(err)
+	if le == nil {
+		return err
+	}
+	return fault.Wrap(err, fault.Unavailable, le.Class.Code(), "%s", m.Mask(withReason(adviceOn(le.Class)[2], le)))
+}
+
 func asLLMError(err error) *llm.Error {
 	var e *llm.Error
 	if errors.As(err, &e) {
@@ -218,7 +248,11 @@ func (l *live) answers(text string) []conversation.Payload {
 
 // interrupted answers every open call and ends the run as the user's doing.
 func (l *live) interrupted() {
-	events := l.answers("The user interrupted this call; it may have run in part.")
+	text := "The user interrupted this call; it may have run in part."
+	if l.state.Status == conversation.WaitingConfirmation {
+		text = "The user interrupted the conversation while this call waited for confirmation: it did not run."
+	}
+	events := l.answers(text)
 	waiting := l.interrupts
 	l.interrupts = nil
 	done := func() {
@@ -233,7 +267,7 @@ func (l *live) interrupted() {
 		done() // the run ended by itself before the interrupt came through
 		return
 	}
-	events = append(events, &conversation.InterruptEvent{
+	events = append(append(events, l.retryOver()...), &conversation.InterruptEvent{
 		Header: conversation.Head(conversation.KindInterrupt, conversation.SourceUser, time.Time{})})
 	l.must(done, conversation.TrigInterrupt, events...)
 }

@@ -45,10 +45,13 @@ func newToolbox(set *tool.Set) *toolbox {
 func (b *toolbox) claims(a *conversation.ActionEvent) []tool.Claim {
 	t, ok := b.set.Lookup(a.ToolName)
 	if !ok || a.ToolName == agent.ToolFinish {
-		return []tool.Claim{{Write: true}}
+		return everything()
 	}
 	return t.Claims(a.Action)
 }
+
+// everything is the claim that conflicts with all others.
+func everything() []tool.Claim { return []tool.Claim{{Write: true}} }
 
 // has reports whether there is a tool of that name.
 func (b *toolbox) has(name string) bool {
@@ -67,27 +70,23 @@ func (e *Engine) ToolNames() []string {
 	return names
 }
 
-// toolbox returns the tools with these names; no names are the default set. A tool
-// that this version does not have any more is left out: a conversation goes on
-// without it.
+// toolbox returns the tools with these names, in whatever order; no names are the
+// default set. A tool that this version does not have any more is left out: a
+// conversation goes on without it.
 func (e *Engine) toolbox(names []string) *toolbox {
-	key := strings.Join(names, " ")
-	if box, ok := e.toolboxes.Load(key); ok {
-		return box.(*toolbox)
-	}
-	box, _ := e.toolboxes.LoadOrStore(key, newToolbox(e.pick(names)))
-	return box.(*toolbox)
-}
-
-func (e *Engine) pick(names []string) *tool.Set {
 	if len(names) == 0 {
 		names = e.opt.DefaultTools
 	}
-	if names == nil {
-		return e.opt.Tools
+	set := e.opt.Tools
+	if names != nil {
+		set, _ = set.Pick(e.expand(names))
 	}
-	set, _ := e.opt.Tools.Pick(e.expand(names))
-	return set
+	key := strings.Join(set.Names(), " ")
+	if box, ok := e.toolboxes.Load(key); ok {
+		return box.(*toolbox)
+	}
+	box, _ := e.toolboxes.LoadOrStore(key, newToolbox(set))
+	return box.(*toolbox)
 }
 
 // expand replaces the names of sets by those of their tools.

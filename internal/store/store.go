@@ -147,8 +147,9 @@ type Leases interface {
 	Renew(ctx context.Context, holder string, held map[conversation.ID]int64, now time.Time, ttl time.Duration) ([]conversation.ID, error)
 	// Release gives a lease up; not an error if it is lost already.
 	Release(ctx context.Context, id conversation.ID, holder string, generation int64) error
-	// Interrupted lists conversations whose summary says running and whose lease
-	// is free or expired, or held by one of the given dead holders.
+	// Interrupted lists conversations whose summary says running, or finished with a
+	// goal that is active, and whose lease is free or expired, or held by one of the
+	// given dead holders.
 	Interrupted(ctx context.Context, now time.Time, deadHolders []string) ([]conversation.ID, error)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,13 @@ func pricedCall(command string) openaitest.Reply {
 	r := openaitest.Tool("terminal", map[string]any{"command": command})
 	r.Usage = &openaitest.Usage{Prompt: 5000, Completion: 500}
 	return r
+}
+
+// pricedCalls are calls of which no two are the same: an agent that repeats itself
+// is stopped.
+func pricedCalls() func() openaitest.Reply {
+	var n atomic.Int32
+	return func() openaitest.Reply { return pricedCall(fmt.Sprintf("echo %d", n.Add(1))) }
 }
 
 // pricedLLM is a model whose calls priced answers.
@@ -279,13 +287,13 @@ func TestBudgetReachedRaisedAndGoneOn(t *testing.T) {
 	s, model := withPriced(t)
 	const budget = 0.045
 	setBudget(t, s, budget)
-	more := true
+	more, next := true, pricedCalls()
 	var mu sync.Mutex
 	model.Handle(func(*openaitest.Request) openaitest.Reply {
 		mu.Lock()
 		defer mu.Unlock()
 		if more {
-			return pricedCall("true")
+			return next()
 		}
 		return priced("at last")
 	})
@@ -316,7 +324,8 @@ func TestBudgetReachedRaisedAndGoneOn(t *testing.T) {
 
 func TestDailyBudgetOverTwoConversations(t *testing.T) {
 	s, model := withPriced(t, "PARLEY_DAILY_BUDGET=0.045")
-	model.Handle(func(*openaitest.Request) openaitest.Reply { return pricedCall("true") })
+	next := pricedCalls()
+	model.Handle(func(*openaitest.Request) openaitest.Reply { return next() })
 	one := s.Conversation("spend")
 	s.WaitStatus(one, "error")
 	model.Handle(func(*openaitest.Request) openaitest.Reply { return priced("cheap") })
@@ -347,7 +356,8 @@ func TestSubConversationsShareTheCeiling(t *testing.T) {
 	model.Handle(func(*openaitest.Request) openaitest.Reply { return priced("done") })
 	parent := s.Conversation("hello")
 	s.WaitStatus(parent, "finished")
-	model.Handle(func(*openaitest.Request) openaitest.Reply { return pricedCall("true") })
+	next := pricedCalls()
+	model.Handle(func(*openaitest.Request) openaitest.Reply { return next() })
 	sub, err := s.StartWith(map[string]any{"parent_conversation_id": parent,
 		"initial_message": map[string]any{"content": []any{map[string]any{"type": "text", "text": "spend the rest"}}}})
 	if err != nil {
@@ -502,13 +512,20 @@ func TestKillNineInTheMiddleOfAModelCall(t *testing.T) {
 	s.WaitEvent(id, "the refusal", func(e parleytest.Event) bool { return e["code"] == "MaxBudgetReached" })
 }
 
-func TestImageForAModelWithoutVision(t *testing.T) {
-	s, model := withPriced(t)
-	saveProfile(t, s, "blind", pricedLLM(model.URL(), "disable_vision", true))
-	picture := map[string]any{"role": "user", "run": true, "content": []any{
+// picture is a message with an image.
+func picture() map[string]any {
+	return map[string]any{"role": "user", "run": true, "content": []any{
 		map[string]any{"type": "text", "text": "what is this?"},
 		map[string]any{"type": "image", "image_urls": []any{"data:image/png;base64,iVBORw0KGgo="}}}}
-	id, err := s.StartWith(map[string]any{"llm_profile": "blind", "initial_message": picture})
+}
+
+// Nobody can look at the image: the user hears of it, and no model is paid for it.
+func TestImageForAModelWithoutVision(t *testing.T) {
+	model := openaitest.New(t)
+	s := parleytest.Start(t, parleytest.Options{})
+	saveProfile(t, s, "blind", pricedLLM(model.URL(), "disable_vision", true))
+	activate(t, s, "blind")
+	id, err := s.StartWith(map[string]any{"llm_profile": "blind", "initial_message": picture()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -516,16 +533,43 @@ func TestImageForAModelWithoutVision(t *testing.T) {
 	if log := texts(s.Events(id)); !strings.Contains(log, "disable_vision") || len(model.Requests()) != 0 {
 		t.Errorf("%d requests, log %s", len(model.Requests()), log)
 	}
-	model.Reply(priced("a picture"))
+	saveProfile(t, s, "priced", pricedLLM(model.URL()))
+	model.Reply(priced("It is a tabby-cat."))
 	if code := s.Call("POST", "/api/v1/app-conversations/"+id+"/switch_profile", map[string]any{"profile_name": "priced"}, nil); code != 200 {
 		t.Fatalf("switch: %d", code)
 	}
-	if code := s.Call("POST", "/api/v1/app-conversations/"+id+"/send-message", picture, nil); code != 200 {
+	if code := s.Call("POST", "/api/v1/app-conversations/"+id+"/send-message", picture(), nil); code != 200 {
 		t.Fatalf("send: %d", code)
 	}
-	s.WaitEvent(id, "an answer", func(e parleytest.Event) bool { return strings.Contains(e.Text(), "a picture") })
+	s.WaitEvent(id, "an answer", func(e parleytest.Event) bool { return strings.Contains(e.Text(), "tabby-cat") })
 	if got := string(model.Requests()[0].Raw); !strings.Contains(got, "iVBORw0KGgo=") {
 		t.Errorf("the model was sent %s", got)
+	}
+}
+
+// A model that cannot see asks one of the user's that can.
+func TestAnotherModelLooksAtTheImage(t *testing.T) {
+	s, model := withPriced(t)
+	saveProfile(t, s, "blind", pricedLLM(model.URL(), "model", "openai/blind", "disable_vision", true))
+	blind := func(r *openaitest.Request) bool { return r.Model == "blind" }
+	ask := openaitest.Tool("inspect_image_with_vision", map[string]any{"image_index": 0, "question": "What is it?"})
+	ask.Usage = &openaitest.Usage{Prompt: 5000, Completion: 500}
+	model.ReplyWhen(blind, ask, priced("It is a cat."))
+	model.ReplyWhen(func(r *openaitest.Request) bool { return !blind(r) }, priced("The image shows a cat."))
+	id, err := s.StartWith(map[string]any{"llm_profile": "blind", "initial_message": picture()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.WaitStatus(id, "finished")
+	parleytest.CheckLog(t, s.Events(id))
+	for _, r := range model.Requests() {
+		if sees := strings.Contains(string(r.Raw), "iVBORw0KGgo="); sees == blind(r) || r.Problem != "" {
+			t.Errorf("%s was sent %s (%s)", r.Model, r.Raw, r.Problem)
+		}
+	}
+	u := usageOf(t, s, id)
+	if last := model.Requests()[2]; !strings.Contains(string(last.Raw), "The image shows a cat.") || u.Own.Cost != usd(3) || u.ByUse["vision"].Cost != usd(1) {
+		t.Errorf("%+v, the last request is %s", u, last.Raw)
 	}
 }
 

@@ -175,6 +175,11 @@ func (s *Server) updateConversation(w http.ResponseWriter, r *httpkit.Request) e
 	if err := r.Body(&u); err != nil {
 		return err
 	}
+	if u.Tags != nil {
+		if err := checkTags(*u.Tags); err != nil {
+			return err
+		}
+	}
 	sc, v, err := s.find(r)
 	if fault.Is(err, fault.NotFound) {
 		return writeSuccess(w, false)

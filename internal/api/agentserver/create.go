@@ -117,6 +117,9 @@ func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine
 		q.built,
 		func() error { return q.agent(&req, s.cfg.Engine.ToolNames()) },
 		func() error { return q.Secrets.addTo(req.Secrets, "body", "secrets") },
+		func() error { return checkSecrets(req.Secrets) },
+		func() error { return checkTags(q.Tags) },
+		func() error { return checkClientTools(q.ClientTools) },
 		func() error { return checkAnalyzer(q.Analyzer) },
 		func() error { return s.place(ctx, sc, q, &req) },
 	} {

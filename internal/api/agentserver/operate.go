@@ -60,6 +60,9 @@ func (s *Server) addSecrets(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := q.Secrets.addTo(all, "body", "secrets"); err != nil {
 		return err
 	}
+	if err := checkSecrets(all); err != nil {
+		return err
+	}
 	if err := s.cfg.Engine.AddSecrets(r.Context(), sc.owner, v.ID, all); err != nil {
 		return err
 	}
@@ -113,6 +116,9 @@ func (s *Server) fork(w http.ResponseWriter, r *httpkit.Request) error {
 		FromEvent    *string           `json:"from_event_id"`
 	}{ResetMetrics: true}
 	if err := r.Body(&q); err != nil {
+		return err
+	}
+	if err := checkTags(q.Tags); err != nil {
 		return err
 	}
 	sc, v, err := s.find(r)

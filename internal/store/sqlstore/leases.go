@@ -88,7 +88,9 @@ func (l leases) Interrupted(ctx context.Context, now time.Time, deadHolders []st
 		where.args = dead.args
 	}
 	scan := func(r row) (id conversation.ID, err error) { return id, r.Scan(&id) }
-	text := `SELECT id FROM conversations WHERE status = 'running' AND (` + free + `) ORDER BY id`
+	// A quote inside a text of the document is escaped, so nothing but a goal matches.
+	text := `SELECT id FROM conversations WHERE (status = 'running'
+		OR status = 'finished' AND progress LIKE '%"goal":{"active":true%') AND (` + free + `) ORDER BY id`
 	ids, err := collect(ctx, l.s.reads, scan, text, where.args...)
 	return ids, l.s.fail(ctx, "store.leases.interrupted", err)
 }

@@ -97,6 +97,12 @@ func leaseInterrupted(s *suite) {
 		s.create("u", id, running)
 	}
 	s.create("u", "idle")
+	for id, active := range map[string]bool{"goal": true, "goal-over": false} {
+		s.create("u", id, func(c *conversation.Conversation) {
+			c.Summary.Status = conversation.Finished
+			c.Summary.Goal = &conversation.Goal{Active: active}
+		})
+	}
 	s.acquire("expired", "x", at(-10))
 	s.acquire("live", "alive", at(0))
 	s.acquire("dead", "dead", at(0))
@@ -104,11 +110,11 @@ func leaseInterrupted(s *suite) {
 	got, err := s.Leases().Interrupted(s.ctx, at(0), []string{"dead", "dead'er"})
 	s.ok(err)
 	slices.Sort(got)
-	s.equal(got, []conversation.ID{"dead", "dead-2", "expired", "free"})
+	s.equal(got, []conversation.ID{"dead", "dead-2", "expired", "free", "goal"})
 	got, err = s.Leases().Interrupted(s.ctx, at(0), nil)
 	s.ok(err)
 	slices.Sort(got)
-	s.equal(got, []conversation.ID{"expired", "free"})
+	s.equal(got, []conversation.ID{"expired", "free", "goal"})
 }
 
 func leaseOneHolder(s *suite) {
