@@ -69,7 +69,7 @@ func (b *bench) startToReady() error {
 	return nil
 }
 
-// stepper is a model that asks for `true` again and again and notes when.
+// stepper is a model that asks for a trivial command again and again and notes when.
 type stepper struct {
 	mu       sync.Mutex
 	answered time.Time
@@ -87,7 +87,7 @@ func (s *stepper) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	delta := map[string]any{"content": "done"}
 	if s.left > 0 {
 		delta = map[string]any{"tool_calls": []any{map[string]any{"index": 0, "id": fmt.Sprintf("call_%d", s.left), "type": "function",
-			"function": map[string]any{"name": "terminal", "arguments": `{"command":"true"}`}}}}
+			"function": map[string]any{"name": "terminal", "arguments": fmt.Sprintf(`{"command":"true %d"}`, s.left)}}}} // the same call over and over would be stopped
 	}
 	raw, err := json.Marshal(map[string]any{"id": fmt.Sprintf("r%d", s.left), "choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": nil}}})
 	if err != nil {
@@ -108,7 +108,8 @@ func (b *bench) stepOverhead() error {
 		return err
 	}
 	defer b.stop()
-	err := b.call("POST", "/api/settings", map[string]any{"llm_model": "openai/bench", "llm_api_key": "k-123456", "llm_base_url": provider.URL + "/v1"}, nil)
+	err := b.call("POST", "/api/settings", map[string]any{"llm_model": "openai/bench", "llm_api_key": "k-123456", "llm_base_url": provider.URL + "/v1",
+		"enable_default_condenser": false}, nil) // steps only
 	if err != nil {
 		return err
 	}
