@@ -155,7 +155,39 @@ type MCPHTTPServer struct {
 	URL     string `json:"url"`
 	APIKey  Secret `json:"api_key"`           // a bearer token
 	Timeout *int   `json:"timeout,omitempty"` // seconds, 1..3600
+	// Headers are sent with every request. Values may name secrets: ${NAME}.
+	Headers map[string]Secret `json:"headers,omitempty"`
+	Auth    *MCPAuth          `json:"auth,omitempty"` // beyond APIKey; nil = none
 	MCPCommon
+}
+
+// Strategies of an MCPAuth.
+const (
+	MCPAuthAPIKey = "api_key" // Value in Header, X-API-Key if that is ""
+	MCPAuthBasic  = "basic"   // Username and Value
+	MCPAuthHeader = "header"  // Value in Header
+	MCPAuthOAuth  = "oauth2"  // what the OAuth flow stored
+)
+
+// MCPAuth is how a remote MCP server knows its user. A plain bearer token is the
+// server's APIKey.
+type MCPAuth struct {
+	Strategy string    `json:"strategy"`
+	Header   string    `json:"header_name,omitempty"`
+	Username string    `json:"username,omitempty"`
+	Value    Secret    `json:"value"`
+	OAuth    *MCPOAuth `json:"oauth,omitempty"`
+}
+
+// MCPOAuth is what a user configures for OAuth; what the flow brings is stored apart
+// (store.Extensions, credentials).
+type MCPOAuth struct {
+	ClientID     string   `json:"client_id,omitempty"` // "" = registered dynamically
+	ClientSecret Secret   `json:"client_secret"`
+	ClientAuth   string   `json:"client_auth_method,omitempty"` // none, client_secret_post, client_secret_basic; "" = as the server says
+	ClientName   string   `json:"client_name,omitempty"`
+	MetadataURL  string   `json:"client_metadata_url,omitempty"`
+	Scopes       []string `json:"scopes,omitempty"` // nil = as the server says
 }
 
 // MCPStdioServer is started inside the sandbox.
@@ -163,7 +195,9 @@ type MCPStdioServer struct {
 	Name    string            `json:"name"`
 	Command string            `json:"command"`
 	Args    []string          `json:"args"`
-	Env     map[string]Secret `json:"env"` // values often are keys: treated as secrets
+	Env     map[string]Secret `json:"env"`               // values often are keys: treated as secrets. They may name secrets: ${NAME}
+	Cwd     string            `json:"cwd,omitempty"`     // "" = the conversation's working directory
+	Timeout *int              `json:"timeout,omitempty"` // of one call, seconds, 1..3600
 	MCPCommon
 }
 
@@ -177,10 +211,10 @@ type MCPCommon struct {
 // EachSecret implements Sealable. Map values are written back.
 func (c *MCPConfig) EachSecret(f func(string, *Secret)) {
 	for i := range c.SSE {
-		f("sse_servers."+strconv.Itoa(i), &c.SSE[i].APIKey)
+		c.SSE[i].eachSecret("sse_servers."+strconv.Itoa(i), f)
 	}
 	for i := range c.SHTTP {
-		f("shttp_servers."+strconv.Itoa(i), &c.SHTTP[i].APIKey)
+		c.SHTTP[i].eachSecret("shttp_servers."+strconv.Itoa(i), f)
 	}
 	for i := range c.Stdio {
 		for _, k := range sortedKeys(c.Stdio[i].Env) {
@@ -189,6 +223,23 @@ func (c *MCPConfig) EachSecret(f func(string, *Secret)) {
 				c.Stdio[i].Env[k] = v
 			}
 		}
+	}
+}
+
+func (s *MCPHTTPServer) eachSecret(path string, f func(string, *Secret)) {
+	f(path, &s.APIKey)
+	for _, name := range sortedKeys(s.Headers) {
+		v := s.Headers[name]
+		if changed(f, path+".headers."+name, &v) {
+			s.Headers[name] = v
+		}
+	}
+	if s.Auth == nil {
+		return
+	}
+	f(path+".auth", &s.Auth.Value)
+	if s.Auth.OAuth != nil {
+		f(path+".auth.client_secret", &s.Auth.OAuth.ClientSecret)
 	}
 }
 

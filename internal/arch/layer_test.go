@@ -14,6 +14,9 @@ func layers() [][]string {
 	return [][]string{
 		{"internal/fault", "internal/content", "internal/glob", "internal/near"},
 		{"internal/account"},
+		{"internal/skill", "internal/hook"},
+		{"internal/subagent"},
+		{"internal/extension"},
 		{"internal/conversation"},
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
 		{"internal/stream", "internal/sandboxd"},

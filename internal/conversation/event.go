@@ -32,13 +32,14 @@ const (
 	KindCondensation      = "Condensation"
 	KindCondenseRequest   = "CondensationRequest"
 	KindCondenseSummary   = "CondensationSummaryEvent" // in a model's view only
+	KindHookExecution     = "HookExecutionEvent"
 )
 
 // KnownKinds are the kinds of the V1 schema, for filters. The log itself keeps
 // unknown kinds verbatim.
 var KnownKinds = []string{KindMessage, KindSystemPrompt, KindAction, KindObservation, KindAgentError,
 	KindUserReject, KindStateUpdate, KindConversationError, KindServerError, KindPause, KindInterrupt,
-	KindCondensation, KindCondenseRequest, KindCondenseSummary, "HookExecutionEvent",
+	KindCondensation, KindCondenseRequest, KindCondenseSummary, KindHookExecution,
 	"ACPToolCallEvent", "LLMCompletionLogEvent", "TokenEvent", KindStreamingDelta}
 
 // Sources of an event.
@@ -212,6 +213,14 @@ type AgentNotes struct {
 	// MissingFallbacks are profiles that the model's configuration names as
 	// fallbacks and that the owner does not have.
 	MissingFallbacks []string `json:"missing_fallbacks,omitempty"`
+	// Servers are the MCP servers that do not offer all they should.
+	Servers []ServerNote `json:"mcp_servers,omitempty"`
+	// Questions are what the user is asked to trust; until then it does not run.
+	Questions []TrustQuestion `json:"trust_questions,omitempty"`
+	// Problems are files of skills, hooks and agents that could not be used.
+	Problems []string `json:"extension_problems,omitempty"`
+	// Tasks are those that sub-agents work on.
+	Tasks []TaskNote `json:"tasks,omitempty"`
 	// ProviderFields are members of an answer that the provider wants back as they
 	// came (signatures), by llm_response_id. Unlike the rest they add up.
 	ProviderFields map[string]map[string]json.RawMessage `json:"provider_fields,omitempty"`
@@ -219,7 +228,32 @@ type AgentNotes struct {
 
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
-	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0
+	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0 &&
+		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0
+}
+
+// ServerNote tells how an MCP server is.
+type ServerNote struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // tool.ServerStatus
+	Tools  int    `json:"tools"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// TrustQuestion asks the user whether something may run.
+type TrustQuestion struct {
+	Subject string   `json:"subject"` // "repository https://github.com/o/r"
+	Hash    string   `json:"hash"`    // of the content that would run
+	Runs    []string `json:"runs"`    // what it would run, for people
+}
+
+// TaskNote tells how the task of a sub-agent is.
+type TaskNote struct {
+	ID             string `json:"id"` // "task_00000001"
+	ConversationID ID     `json:"conversation_id"`
+	Agent          string `json:"agent"`
+	Description    string `json:"description,omitempty"`
+	Status         Status `json:"status"` // of the sub-conversation
 }
 
 // LLMRetry tells the user what the run waits for.
@@ -282,6 +316,26 @@ type GoalVerdict struct {
 	Missing  string  `json:"missing"`
 }
 
+// HookExecutionEvent tells that a hook ran. It stands in front of the event that it
+// was for.
+type HookExecutionEvent struct {
+	Header
+	EventType string          `json:"hook_event_type"` // package hook
+	Command   string          `json:"hook_command"`    // or the hook's name
+	ToolName  string          `json:"tool_name,omitempty"`
+	Success   bool            `json:"success"`
+	Blocked   bool            `json:"blocked"`
+	ExitCode  int             `json:"exit_code"`
+	Stdout    string          `json:"stdout"`
+	Stderr    string          `json:"stderr"`
+	Reason    string          `json:"reason,omitempty"` // of a block
+	Context   string          `json:"additional_context,omitempty"`
+	Error     string          `json:"error,omitempty"` // why it could not run
+	ActionID  string          `json:"action_id,omitempty"`
+	MessageID string          `json:"message_id,omitempty"`
+	Input     json.RawMessage `json:"hook_input,omitempty"`
+}
+
 // PauseEvent says that the user paused the run between steps.
 type PauseEvent struct{ Header }
 
@@ -308,6 +362,7 @@ var newPayload = map[string]func() Payload{
 	KindInterrupt:         func() Payload { return new(InterruptEvent) },
 	KindCondensation:      func() Payload { return new(Condensation) },
 	KindCondenseRequest:   func() Payload { return new(CondensationRequest) },
+	KindHookExecution:     func() Payload { return new(HookExecutionEvent) },
 }
 
 // Decode reads the typed form of an event. Unknown kinds yield *Unknown.

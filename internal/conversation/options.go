@@ -44,6 +44,32 @@ type Options struct {
 	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
 	NoTitle          bool                            `json:"no_title,omitempty"`
 	TitleProfile     string                          `json:"title_profile,omitempty"` // of the owner; "" = the settings'
+	Plugins          []Plugin                        `json:"plugins,omitempty"`
+	ToolFilter       string                          `json:"tool_filter,omitempty"`     // expression that names of tools must begin with; "" = any
+	DisabledSkills   []string                        `json:"disabled_skills,omitempty"` // names
+	UserSuffix       string                          `json:"user_suffix,omitempty"`     // added to each message of the user's, for the model
+	Task             *Task                           `json:"task,omitempty"`            // of a sub-agent; nil = it is none
+}
+
+// Plugin names a plugin to load.
+type Plugin struct {
+	// Source is "github:owner/repo", an https address of a git repository, or a
+	// directory inside the sandbox.
+	Source     string         `json:"source"`
+	Ref        string         `json:"ref,omitempty"`       // branch, tag or commit
+	Path       string         `json:"repo_path,omitempty"` // of the plugin in its repository
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// Task makes a conversation that of a sub-agent.
+type Task struct {
+	ID          string  `json:"id"`    // "task_00000001", unique below its parent
+	Agent       string  `json:"agent"` // name of its definition
+	Description string  `json:"description,omitempty"`
+	Depth       int     `json:"depth"`                // 1 below a conversation of the user's
+	Prompt      string  `json:"prompt,omitempty"`     // of the definition
+	Untrusted   bool    `json:"untrusted,omitempty"`  // the definition is a repository's
+	MaxBudget   float64 `json:"max_budget,omitempty"` // USD per run; 0 = only the tree's
 }
 
 // EachSecret implements account.Sealable.

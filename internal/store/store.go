@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/conversation"
+	"parley/internal/extension"
 )
 
 // Fault codes that callers tell apart.
@@ -270,4 +271,39 @@ type Store interface {
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error
+}
+
+// UserSkill is a skill file that a user stored.
+type UserSkill struct {
+	Name      string
+	Content   string // of the file
+	UpdatedAt time.Time
+}
+
+// Extensions keeps what is added to agents, and what users decided about it.
+type Extensions interface {
+	// SaveBundles replaces the bundles of a conversation; secrets in them are sealed.
+	// NotFound for an unknown conversation; they go with it.
+	SaveBundles(ctx context.Context, id conversation.ID, bundles []extension.Bundle) error
+	// Bundles returns those of a conversation, in the order they were saved; none if
+	// none were.
+	Bundles(ctx context.Context, id conversation.ID) ([]extension.Bundle, error)
+	// Decide stores a decision; an earlier one about the same subject and hash is
+	// replaced.
+	Decide(ctx context.Context, owner string, d extension.Decision) error
+	// Decisions lists an owner's, the newest first.
+	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
+	// Forget removes the decisions about a subject. NotFound if there is none.
+	Forget(ctx context.Context, owner, subject string) error
+	// PutSkill inserts or replaces a skill.
+	PutSkill(ctx context.Context, owner string, s UserSkill) error
+	// Skills lists an owner's, sorted by name.
+	Skills(ctx context.Context, owner string) ([]UserSkill, error)
+	// DeleteSkill removes a skill. NotFound if there is none.
+	DeleteSkill(ctx context.Context, owner, name string) error
+	// PutCredential keeps a sealed value for an owner under a name; the zero Secret
+	// removes it.
+	PutCredential(ctx context.Context, owner, name string, value account.Secret) error
+	// Credential returns what PutCredential kept, or NotFound.
+	Credential(ctx context.Context, owner, name string) (account.Secret, error)
 }

@@ -80,6 +80,14 @@ type Env struct {
 	Models Models
 	// SearchKey opens the web search; unset where the user has none.
 	SearchKey account.Secret
+	// CallID is the id of the event that asks for the call.
+	CallID string
+	// Skills and Agents are the conversation's; nil where there are none.
+	Skills Skills
+	Agents Agents
+	// Progress shows how far a call is, in a few words; it does not block. nil =
+	// nobody looks.
+	Progress func(text string)
 }
 
 // Models is what a conversation's models do for tools. What they cost is the

@@ -1,0 +1,84 @@
+// Package extension is what can be added to an agent, as it is found in one place:
+// a repository, a plugin, a collection, a request. It loads such a place through a
+// Tree, and says what of it needs the user's trust before it runs.
+package extension
+
+import (
+	"context"
+	"time"
+
+	"parley/internal/account"
+	"parley/internal/hook"
+	"parley/internal/skill"
+	"parley/internal/subagent"
+)
+
+// Bundle is everything that one place brings.
+type Bundle struct {
+	Name  string      `json:"name"` // for people: "repository", "plugin review", "collection acme"
+	Level skill.Level `json:"level"`
+	// Subject is what the user is asked to trust, "" where nothing has to be asked
+	// (the user's own request, the server's configuration): "repository
+	// https://github.com/o/r", "plugin github:o/r". Hash is of the content that runs.
+	Subject string `json:"subject,omitempty"`
+	Hash    string `json:"hash,omitempty"`
+	Root    string `json:"root,omitempty"`   // directory inside the sandbox
+	Commit  string `json:"commit,omitempty"` // of a git reference
+
+	Skills   []skill.Skill         `json:"skills,omitempty"`
+	Agents   []subagent.Definition `json:"agents,omitempty"`
+	Hooks    hook.Config           `json:"hooks,omitzero"`
+	Servers  *account.MCPConfig    `json:"servers,omitempty"` // with names, ${SECRET} placeholders unresolved
+	Scripts  []string              `json:"scripts,omitempty"` // set-up scripts that exist, relative to Root
+	Pins     []Pin                 `json:"pins,omitempty"`    // files that hooks run
+	Problems []Problem             `json:"problems,omitempty"`
+}
+
+// Pin is a file that must be as it was when it was trusted, or the hook that runs
+// it fails.
+type Pin struct {
+	Path   string `json:"path"` // absolute, inside the sandbox
+	SHA256 string `json:"sha256"`
+}
+
+// Problem is something that could not be used. It never stops a start.
+type Problem struct {
+	File string `json:"file"`           // relative to the bundle's root
+	Line int    `json:"line,omitempty"` // from 1; 0 = the whole file
+	Text string `json:"text"`
+}
+
+// Decision is a user's answer to the question whether something may run.
+type Decision struct {
+	Subject string    `json:"subject"`
+	Hash    string    `json:"hash"`
+	Trusted bool      `json:"trusted"`
+	At      time.Time `json:"at"`
+}
+
+// Tree is a place with files. Names are relative, with slashes. What is a symbolic
+// link is not followed out of the place.
+type Tree interface {
+	// List returns the regular files below dir, sorted, at most depth levels down (1 =
+	// directly in it) and max of them; none if there is no such directory.
+	List(ctx context.Context, dir string, depth, max int) ([]string, error)
+	// Read returns a file's content; TooLarge above max bytes, NotFound.
+	Read(ctx context.Context, name string, max int64) ([]byte, error)
+}
+
+// EachSecret implements account.Sealable.
+func (b *Bundle) EachSecret(f func(string, *account.Secret)) {
+	if b.Servers != nil {
+		b.Servers.EachSecret(func(p string, s *account.Secret) { f("servers."+p, s) })
+	}
+	for i := range b.Skills {
+		if m := b.Skills[i].MCP; m != nil {
+			m.EachSecret(func(p string, s *account.Secret) { f("skills."+b.Skills[i].Name+"."+p, s) })
+		}
+	}
+	for i := range b.Agents {
+		if m := b.Agents[i].MCP; m != nil {
+			m.EachSecret(func(p string, s *account.Secret) { f("agents."+b.Agents[i].Name+"."+p, s) })
+		}
+	}
+}
