@@ -247,6 +247,9 @@ func TestOutbound(t *testing.T) {
 		"127.0.0.1:80": false, "127.9.9.9:80": false, "[::1]:80": false, "[::ffff:127.0.0.1]:80": false,
 		"169.254.169.254:80": false, "[fe80::1]:80": false, "0.0.0.0:80": false, "[::]:80": false, "0.4.4.4:1": false,
 		"224.0.0.251:5353": false, "[ff02::1]:80": false, "255.255.255.255:67": false,
+		// Through NAT64, 6to4 and ISATAP.
+		"[64:ff9b::7f00:1]:80": false, "[64:ff9b::a9fe:a9fe]:80": false, "[2002:7f00:1::1]:80": false, "[2002:a9fe:a9fe::1]:80": false,
+		"[2001:db8::5efe:7f00:1]:80": false, "[64:ff9b::a00:1]:80": true, "[2002:808:808::1]:80": true,
 	}
 	for _, own := range hostAddresses(t) {
 		cases[own] = false
