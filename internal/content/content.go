@@ -1,10 +1,14 @@
 // Package content holds the message parts that the event log, models and tools
-// share. Its JSON is the agent-server protocol's (LLM message) JSON.
+// share. Its JSON is the agent-server protocol's (LLM message) JSON. It also has what
+// every layer does with texts: cutting them between characters, and reading and
+// writing JSON.
 package content
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 )
 
@@ -62,6 +66,24 @@ func Marshal(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Decode reads exactly one JSON value, numbers as json.Number. Its errors are for
+// those who wrote the text.
+func Decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return nil, errors.New("the text ends too early")
+		}
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is text after the value")
+	}
+	return v, nil
 }
 
 // UnmarshalJSON accepts a missing type and discriminates by keys then, as

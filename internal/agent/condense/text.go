@@ -29,31 +29,13 @@ func clip(s string, most int, around string) string {
 	longest := len(marker(len(s)))
 	room := most - longest
 	if room < longest { // the marker would be most of it
-		return headOf(s, most-len(ellipsis)) + ellipsis[:min(len(ellipsis), max(most, 0))]
+		return content.Head(s, most-len(ellipsis)) + ellipsis[:min(len(ellipsis), max(most, 0))]
 	}
-	head, tail := headOf(s, room-room/2), tailOf(s, room/2)
+	head, tail := content.Head(s, room-room/2), content.Tail(s, room/2)
 	return head + marker(len(s)-len(head)-len(tail)) + tail
 }
 
 const ellipsis = "..."
-
-// headOf is the longest head of at most n bytes that ends between characters.
-func headOf(s string, n int) string {
-	n = min(max(n, 0), len(s))
-	for n > 0 && n < len(s) && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
-
-// tailOf is the longest tail of at most n bytes that begins between characters.
-func tailOf(s string, n int) string {
-	i := len(s) - min(max(n, 0), len(s))
-	for i < len(s) && !utf8.RuneStart(s[i]) {
-		i++
-	}
-	return s[i:]
-}
 
 // quote makes a text safe to stand between fences: valid, with plain line ends, and
 // without anything that could be taken for a fence. It never makes it longer than
@@ -162,9 +144,9 @@ func imageText(url string) string {
 	head, _, data := strings.Cut(url, ",")
 	if mediaType, found := strings.CutPrefix(head, "data:"); found && data {
 		mediaType, _, _ = strings.Cut(mediaType, ";")
-		return fmt.Sprintf("[an image was here: %s, about %d KB]", oneLine(headOf(mediaType, shown)), len(url)*3/4/1024+1)
+		return fmt.Sprintf("[an image was here: %s, about %d KB]", oneLine(content.Head(mediaType, shown)), len(url)*3/4/1024+1)
 	}
-	return "[an image was here: " + oneLine(headOf(url, shown)) + "]"
+	return "[an image was here: " + oneLine(content.Head(url, shown)) + "]"
 }
 
 // joinLines joins the texts that are not blank.
@@ -187,5 +169,5 @@ func oneLine(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "?"))
-	return headOf(strings.Join(strings.Fields(s), " "), 80)
+	return content.Head(strings.Join(strings.Fields(s), " "), 80)
 }

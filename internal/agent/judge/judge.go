@@ -10,7 +10,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -97,14 +96,7 @@ func clip(s string, most int) string {
 		return s
 	}
 	half := max(most-len(marker), 0) / 2
-	head, tail := half, len(s)-half
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return s[:head] + marker + s[tail:]
+	return content.Head(s, half) + marker + content.Tail(s, half)
 }
 
 // isError reports whether an observation says so of itself.
