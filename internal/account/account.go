@@ -117,6 +117,11 @@ type Settings struct {
 	// TitleProfile names the profile that titles are made with; "" = the
 	// conversation's own model.
 	TitleProfile string `json:"title_llm_profile,omitempty"`
+	// DisabledSkills are names of skills that no conversation gets.
+	DisabledSkills []string `json:"disabled_skills,omitempty"`
+	// SubAgents lets agents give tasks to sub-agents; nil = only where definitions of
+	// such agents were brought along.
+	SubAgents *bool `json:"enable_sub_agents,omitempty"`
 	// Kept is an object of members that Parley keeps for its clients and does not
 	// act on. It holds no secrets. What it means is up to the API that writes it.
 	Kept json.RawMessage `json:"kept,omitempty"`
@@ -165,18 +170,19 @@ type MCPHTTPServer struct {
 const (
 	MCPAuthAPIKey = "api_key" // Value in Header, X-API-Key if that is ""
 	MCPAuthBasic  = "basic"   // Username and Value
-	MCPAuthHeader = "header"  // Value in Header
+	MCPAuthHeader = "header"  // Headers
 	MCPAuthOAuth  = "oauth2"  // what the OAuth flow stored
 )
 
 // MCPAuth is how a remote MCP server knows its user. A plain bearer token is the
 // server's APIKey.
 type MCPAuth struct {
-	Strategy string    `json:"strategy"`
-	Header   string    `json:"header_name,omitempty"`
-	Username string    `json:"username,omitempty"`
-	Value    Secret    `json:"value"`
-	OAuth    *MCPOAuth `json:"oauth,omitempty"`
+	Strategy string            `json:"strategy"`
+	Header   string            `json:"header_name,omitempty"`
+	Username string            `json:"username,omitempty"`
+	Value    Secret            `json:"value"`
+	Headers  map[string]Secret `json:"headers,omitempty"`
+	OAuth    *MCPOAuth         `json:"oauth,omitempty"` // set with MCPAuthOAuth
 }
 
 // MCPOAuth is what a user configures for OAuth; what the flow brings is stored apart
@@ -188,6 +194,12 @@ type MCPOAuth struct {
 	ClientName   string   `json:"client_name,omitempty"`
 	MetadataURL  string   `json:"client_metadata_url,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"` // nil = as the server says
+	// Registration are further members of a dynamic registration, a JSON object.
+	Registration json.RawMessage `json:"additional_client_metadata,omitempty"`
+	// State is the result of a login that a client brought along, a JSON object: what
+	// it has of access_token, refresh_token, token_expires_at (seconds since the
+	// epoch), client_id and client_secret. Of use until a login here replaces it.
+	State Secret `json:"state"`
 }
 
 // MCPStdioServer is started inside the sandbox.
@@ -228,18 +240,24 @@ func (c *MCPConfig) EachSecret(f func(string, *Secret)) {
 
 func (s *MCPHTTPServer) eachSecret(path string, f func(string, *Secret)) {
 	f(path, &s.APIKey)
-	for _, name := range sortedKeys(s.Headers) {
-		v := s.Headers[name]
-		if changed(f, path+".headers."+name, &v) {
-			s.Headers[name] = v
-		}
-	}
+	eachHeader(s.Headers, path+".headers.", f)
 	if s.Auth == nil {
 		return
 	}
 	f(path+".auth", &s.Auth.Value)
+	eachHeader(s.Auth.Headers, path+".auth.headers.", f)
 	if s.Auth.OAuth != nil {
 		f(path+".auth.client_secret", &s.Auth.OAuth.ClientSecret)
+		f(path+".auth.state", &s.Auth.OAuth.State)
+	}
+}
+
+func eachHeader(headers map[string]Secret, path string, f func(string, *Secret)) {
+	for _, name := range sortedKeys(headers) {
+		v := headers[name]
+		if changed(f, path+name, &v) {
+			headers[name] = v
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,8 +13,12 @@ import (
 
 // mcpRest are the members of a server that are kept and given back without an
 // effect, with the kind of their values.
-var mcpRest = map[string]string{"cwd": "string", "description": "string", "icon": "string", "keep_alive": "bool",
+var mcpRest = map[string]string{"description": "string", "icon": "string", "keep_alive": "bool",
 	"sse_read_timeout": "number"}
+
+// mcpTransports are the names of transports, with what they mean.
+var mcpTransports = map[string]string{"stdio": "stdio", "sse": "sse", "http": "http", "streamable-http": "http",
+	"streamable_http": "http", "streamableHttp": "http", "shttp": "http"}
 
 // mcpServer is a server of any kind: one of http and stdio is set.
 type mcpServer struct {
@@ -22,35 +27,44 @@ type mcpServer struct {
 	stdio *MCPStdioServer
 }
 
-// named returns the servers by their names; those without one get one from their
-// place.
+// named returns the servers by their names.
 func (c *MCPConfig) named() map[string]mcpServer {
 	out := map[string]mcpServer{}
-	if c == nil {
-		return out
-	}
-	for i := range c.Stdio {
-		out[freeName(out, c.Stdio[i].Name, "stdio", i)] = mcpServer{stdio: &c.Stdio[i]}
-	}
-	for i := range c.SSE {
-		out[freeName(out, c.SSE[i].Name, "sse", i)] = mcpServer{http: &c.SSE[i], sse: true}
-	}
-	for i := range c.SHTTP {
-		out[freeName(out, c.SHTTP[i].Name, "shttp", i)] = mcpServer{http: &c.SHTTP[i]}
-	}
+	c.Each(func(name string, http *MCPHTTPServer, sse bool, stdio *MCPStdioServer) {
+		out[name] = mcpServer{http: http, sse: sse, stdio: stdio}
+	})
 	return out
 }
 
-func freeName(taken map[string]mcpServer, name, kind string, i int) string {
+// Each calls f for every server, disabled or not, in the order of the lists: stdio,
+// SSE, HTTP. Names are unique; a server without one gets one from its place. One of
+// http, which speaks SSE or streamable HTTP, and stdio is set. No configuration has
+// no servers.
+func (c *MCPConfig) Each(f func(name string, http *MCPHTTPServer, sse bool, stdio *MCPStdioServer)) {
+	if c == nil {
+		return
+	}
+	taken := map[string]bool{}
+	for i := range c.Stdio {
+		f(freeName(taken, c.Stdio[i].Name, "stdio", i), nil, false, &c.Stdio[i])
+	}
+	for i := range c.SSE {
+		f(freeName(taken, c.SSE[i].Name, "sse", i), &c.SSE[i], true, nil)
+	}
+	for i := range c.SHTTP {
+		f(freeName(taken, c.SHTTP[i].Name, "shttp", i), &c.SHTTP[i], false, nil)
+	}
+}
+
+func freeName(taken map[string]bool, name, kind string, i int) string {
 	if name == "" {
 		name = fmt.Sprintf("%s-%d", kind, i+1)
 	}
-	for {
-		if _, ok := taken[name]; !ok {
-			return name
-		}
+	for taken[name] {
 		name += "-"
 	}
+	taken[name] = true
+	return name
 }
 
 // Enabled returns the servers that conversations get.
@@ -80,12 +94,15 @@ func (c *MCPConfig) RenderServers() map[string]any {
 }
 
 func (s *MCPStdioServer) render() map[string]any {
-	env := map[string]string{}
-	for name := range s.Env {
-		env[name] = Mask
+	out := map[string]any{"transport": "stdio", "command": s.Command, "args": append([]string{}, s.Args...),
+		"env": shownValues(s.Env)}
+	if s.Cwd != "" {
+		out["cwd"] = s.Cwd
 	}
-	return s.MCPCommon.render(map[string]any{"transport": "stdio", "command": s.Command,
-		"args": append([]string{}, s.Args...), "env": env})
+	if s.Timeout != nil {
+		out["timeout"] = *s.Timeout
+	}
+	return s.MCPCommon.render(out)
 }
 
 func (s *MCPHTTPServer) render(sse bool) map[string]any {
@@ -93,8 +110,18 @@ func (s *MCPHTTPServer) render(sse bool) map[string]any {
 	if sse {
 		out["transport"] = "sse"
 	}
-	if s.APIKey.IsSet() {
-		out["auth"] = map[string]string{"strategy": "bearer", "value": Mask}
+	headers := shownValues(s.Headers)
+	switch {
+	case s.Auth != nil:
+		out["auth"] = s.Auth.render()
+		if s.APIKey.IsSet() {
+			headers["Authorization"] = shownValue(NewSecret("Bearer " + s.APIKey.Reveal()))
+		}
+	case s.APIKey.IsSet():
+		out["auth"] = map[string]any{"strategy": "bearer", "value": shownValue(s.APIKey)}
+	}
+	if len(headers) > 0 {
+		out["headers"] = headers
 	}
 	return s.MCPCommon.render(out)
 }
@@ -107,10 +134,12 @@ func (c MCPCommon) render(out map[string]any) map[string]any {
 	return out
 }
 
-// ParseMCPServers validates MCP servers by name, or in the lists of ParseMCP. A
-// secret that is null or the mask is that of the stored server of the same name,
-// which must be at the same place. Nothing and null yield nil. loc is
-// where the servers stand in the request.
+// ParseMCPServers validates MCP servers by name (agent protocol 2.1, MCPServer), or in
+// the lists of ParseMCP. A secret that is null or the mask is that of the stored server
+// of the same name, which must be at the same place. Values, and URLs from their
+// beginning, may have placeholders: ${NAME}. The servers may stand in a member
+// mcpServers. Nothing and null yield nil. loc is where the servers stand in the
+// request.
 func ParseMCPServers(raw json.RawMessage, stored *MCPConfig, loc ...any) (*MCPConfig, []fault.Field) {
 	v, err := decodeAny(raw)
 	m, ok := v.(map[string]any)
@@ -122,6 +151,9 @@ func ParseMCPServers(raw json.RawMessage, stored *MCPConfig, loc ...any) (*MCPCo
 	case inLists(m):
 		return ParseMCP(raw, loc...)
 	}
+	if inner, ok := wrapped(m); ok {
+		m, loc = inner, at(loc, "mcpServers")
+	}
 	c := &MCPConfig{SSE: []MCPHTTPServer{}, Stdio: []MCPStdioServer{}, SHTTP: []MCPHTTPServer{}}
 	var fields []fault.Field
 	old := stored.named()
@@ -132,6 +164,18 @@ func ParseMCPServers(raw json.RawMessage, stored *MCPConfig, loc ...any) (*MCPCo
 		return nil, fields
 	}
 	return c, nil
+}
+
+// wrapped takes the servers out of {"mcpServers": {...}}, as files and older clients
+// have them. It may also be the name of a server.
+func wrapped(m map[string]any) (map[string]any, bool) {
+	inner, ok := m["mcpServers"].(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	_, hasURL := inner["url"].(string)
+	_, hasCommand := inner["command"].(string)
+	return inner, !hasURL && !hasCommand
 }
 
 // inLists tells the form of the legacy API by its lists.
@@ -154,8 +198,8 @@ func (c *MCPConfig) add(name string, v any, old mcpServer, loc []any) []fault.Fi
 		p.fields = append(p.fields, fault.Field{Loc: loc, Type: "value_error", Ctx: map[string]any{"error": map[string]any{}},
 			Msg: "Value error, Server name can only contain letters, numbers, hyphens, and underscores"})
 	}
-	transport := or(p.text("transport"), "")
-	switch {
+	switch transport, known := p.transport(); {
+	case !known:
 	case m["command"] != nil && m["url"] != nil:
 		p.rule("url", "A server has a url or a command, not both", nil)
 	case m["command"] != nil && (transport == "" || transport == "stdio"):
@@ -164,23 +208,39 @@ func (c *MCPConfig) add(name string, v any, old mcpServer, loc []any) []fault.Fi
 		p.rule("transport", "A server with a command has the transport stdio, no other", nil)
 	case transport == "sse":
 		c.SSE = append(c.SSE, p.http(true))
-	case transport == "" || transport == "http" || transport == "streamable-http":
-		c.SHTTP = append(c.SHTTP, p.http(false))
 	default:
-		p.fail("transport", "literal_error", "Input should be one of: stdio, http, sse, streamable-http", transport)
+		c.SHTTP = append(c.SHTTP, p.http(false))
 	}
 	return p.fields
+}
+
+// transport reads the kind of a server, "" if it does not say: "type" is what files
+// and older clients call it.
+func (p *serverParser) transport() (kind string, known bool) {
+	for _, member := range []string{"transport", "type"} {
+		text := or(p.text(member), "")
+		if text == "" {
+			continue
+		}
+		kind, known := mcpTransports[text]
+		if !known {
+			p.fail(member, "literal_error", "Input should be one of: stdio, http, sse, streamable-http", text)
+		}
+		return kind, known
+	}
+	return "", true
 }
 
 type serverParser struct {
 	reader
 	name string
 	old  mcpServer
+	same bool // old is at the same place; of http
 }
 
 func (p *serverParser) stdio() MCPStdioServer {
-	p.common("transport", "command", "args", "env", "enabled", "timeout")
-	s := MCPStdioServer{Name: p.name}
+	p.common("transport", "type", "command", "args", "env", "cwd", "enabled", "timeout")
+	s := MCPStdioServer{Name: p.name, Cwd: p.cwd(), Timeout: p.seconds(nil)}
 	command, ok := p.required("command")
 	if s.Command = command; ok {
 		p.checkCommand(command)
@@ -194,8 +254,34 @@ func (p *serverParser) stdio() MCPStdioServer {
 		}
 		s.Env[name] = value
 	}
-	s.MCPCommon = p.rest("timeout")
+	s.MCPCommon = p.rest()
 	return s
+}
+
+func (p *serverParser) cwd() string {
+	const limit = 4096 // bytes, the longest path of the system
+	text := or(p.text("cwd"), "")
+	if len(text) > limit || strings.ContainsRune(text, 0) {
+		p.rule("cwd", "A directory is a path of at most 4096 bytes", nil)
+	}
+	return text
+}
+
+// seconds reads a timeout that may be a fraction, which is rounded up. Absent is
+// fallback, null is none.
+func (p *serverParser) seconds(fallback *int) *int {
+	v, there := p.m["timeout"]
+	if !there {
+		return fallback
+	}
+	number, ok := v.(json.Number)
+	f, err := number.Float64()
+	if !ok || err != nil {
+		return p.timeout()
+	}
+	p.m = maps.Clone(p.m)
+	p.m["timeout"] = json.Number(fmt.Sprintf("%.0f", math.Ceil(f)))
+	return p.timeout()
 }
 
 // keptVariables takes the variables that are to stay out of the request, and
@@ -229,69 +315,27 @@ func elsewhere(loc []any) fault.Field {
 }
 
 func (p *serverParser) http(sse bool) MCPHTTPServer {
-	p.common("transport", "url", "timeout", "headers", "auth", "enabled")
-	s := MCPHTTPServer{Name: p.name, URL: p.url()}
-	if _, there := p.m["timeout"]; there || !sse {
-		s.Timeout = p.timeout()
+	p.common("transport", "type", "url", "timeout", "headers", "auth", "enabled")
+	s := MCPHTTPServer{Name: p.name, URL: p.place()}
+	usual := DefaultMCPTimeout
+	if s.Timeout = p.seconds(&usual); sse && p.m["timeout"] == nil {
+		s.Timeout = nil
 	}
-	value, where, sent := p.bearer()
-	switch key, ok := value.(string); {
-	case !sent:
-	case value == nil || key == Mask:
-		if s.APIKey = p.storedKey(); s.APIKey.IsSet() && canonicalBase(p.old.http.URL) != canonicalBase(s.URL) {
-			p.fields = append(p.fields, elsewhere(where))
-		}
-	case !ok:
-		p.fields = append(p.fields, fault.Field{Loc: where, Type: "string_type", Msg: "Input should be a valid string"})
-	default:
-		s.APIKey = NewSecret(strings.TrimSpace(key))
-	}
+	p.same = p.old.http != nil && canonicalBase(p.old.http.URL) == canonicalBase(s.URL)
+	s.Headers = p.headers(p.m["headers"], at(p.loc, "headers"))
+	p.takeBearer(&s)
+	p.auth(&s)
+	p.checkTwice(&s)
 	s.MCPCommon = p.rest()
 	return s
 }
 
-func (p *serverParser) storedKey() Secret {
-	if p.old.http == nil {
-		return Secret{}
+// place reads a URL, which may begin with a placeholder.
+func (p *serverParser) place() string {
+	if text, ok := p.m["url"].(string); ok && strings.HasPrefix(strings.TrimSpace(text), "${") {
+		return strings.TrimSpace(text)
 	}
-	return p.old.http.APIKey
-}
-
-// bearer finds the key that calls of the server carry: in auth, or in a header.
-func (p *serverParser) bearer() (value any, where []any, sent bool) {
-	const only = "Only a bearer token is supported"
-	switch headers := p.m["headers"].(type) {
-	case nil:
-	case map[string]any:
-		for name, v := range headers {
-			if text, ok := v.(string); ok && text != Mask {
-				if v, ok = strings.CutPrefix(text, "Bearer "); !ok {
-					name = ""
-				}
-			}
-			if !strings.EqualFold(name, "authorization") {
-				p.rule("headers", only, nil)
-				return nil, nil, false
-			}
-			value, where, sent = v, at(p.loc, "headers", name), true
-		}
-	default:
-		p.fail("headers", "dict_type", "Input should be a valid dictionary", nil)
-	}
-	switch auth := p.m["auth"].(type) {
-	case nil:
-	case map[string]any:
-		switch auth["strategy"] {
-		case "none":
-		case "bearer":
-			value, where, sent = auth["value"], at(p.loc, "auth", "value"), true
-		default:
-			p.rule("auth", only, nil)
-		}
-	default:
-		p.fail("auth", "dict_type", "Input should be a valid dictionary", nil)
-	}
-	return value, where, sent
+	return p.url()
 }
 
 // common refuses members that nobody knows, or that have no meaning for the kind
@@ -309,9 +353,8 @@ func (p *serverParser) common(known ...string) {
 	}
 }
 
-// rest reads what servers of all kinds have; more names further members that are
-// kept.
-func (p *serverParser) rest(more ...string) MCPCommon {
+// rest reads what servers of all kinds have.
+func (p *serverParser) rest() MCPCommon {
 	var c MCPCommon
 	switch enabled := p.m["enabled"].(type) {
 	case nil:
@@ -320,7 +363,7 @@ func (p *serverParser) rest(more ...string) MCPCommon {
 	default:
 		p.fail("enabled", "bool_type", "Input should be a valid boolean", nil)
 	}
-	for _, name := range append(more, sortedKeys(mcpRest)...) {
+	for _, name := range sortedKeys(mcpRest) {
 		raw, err := json.Marshal(p.m[name])
 		if p.m[name] == nil || err != nil {
 			continue

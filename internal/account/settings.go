@@ -158,6 +158,8 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		Profiles:                           old.Profiles,
 		ActiveProfile:                      old.ActiveProfile,
 		TitleProfile:                       old.TitleProfile,
+		DisabledSkills:                     old.DisabledSkills,
+		SubAgents:                          old.SubAgents,
 		Kept:                               old.Kept,
 	}
 	next.reconsider()
