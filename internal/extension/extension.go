@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"parley/internal/account"
@@ -30,15 +31,16 @@ type Bundle struct {
 	Hooks    hook.Config           `json:"hooks,omitzero"`
 	Servers  *account.MCPConfig    `json:"servers,omitempty"` // with names, ${SECRET} placeholders unresolved
 	Scripts  []string              `json:"scripts,omitempty"` // set-up scripts that exist, relative to Root
-	Pins     []Pin                 `json:"pins,omitempty"`    // files that hooks run
+	Pins     []Pin                 `json:"pins,omitempty"`    // of Scripts and of the files that hooks and servers name
+	Memory   string                `json:"memory,omitempty"`  // what earlier conversations wrote down; untrusted
 	Problems []Problem             `json:"problems,omitempty"`
 }
 
-// Pin is a file that must be as it was when it was trusted, or the hook that runs
-// it fails.
+// Pin is a file that must be as it was when it was trusted, or what runs it fails.
+// What such a file loads itself is not pinned.
 type Pin struct {
-	Path   string `json:"path"` // absolute, inside the sandbox
-	SHA256 string `json:"sha256"`
+	Path   string `json:"path"`   // absolute, inside the sandbox
+	SHA256 string `json:"sha256"` // in hexadecimal; "" = it is too large or cannot be read: it never is as it was
 }
 
 // Problem is something that could not be used. It never stops a start.
@@ -56,14 +58,29 @@ type Decision struct {
 	At      time.Time `json:"at"`
 }
 
-// Tree is a place with files. Names are relative, with slashes. What is a symbolic
-// link is not followed out of the place.
+// Tree is a place with files. Names are relative, with slashes; "" is the place
+// itself. Symbolic links are followed, but never out of the place; List follows one to
+// a directory once, not again below it. What is no regular file is not there.
 type Tree interface {
-	// List returns the regular files below dir, sorted, at most depth levels down (1 =
-	// directly in it) and max of them; none if there is no such directory.
+	// List returns the files below dir, sorted, at most depth levels down (1 = directly
+	// in it) and max of them; none if there is no such directory.
 	List(ctx context.Context, dir string, depth, max int) ([]string, error)
-	// Read returns a file's content; TooLarge above max bytes, NotFound.
+	// Find returns the files at any depth whose path matches a pattern (package glob),
+	// sorted, at most max of them. Directories that are hidden are left out, and those
+	// that hold installed packages or that git ignores may be.
+	Find(ctx context.Context, pattern string, max int) ([]string, error)
+	// Read returns a file's content; TooLarge above max bytes, NotFound, Forbidden for
+	// what leads out of the place or is no regular file. Any other error means that the
+	// place cannot be read now.
 	Read(ctx context.Context, name string, max int64) ([]byte, error)
+}
+
+// ModeTree is a Tree that knows which of its files are programs. Of another one none
+// is.
+type ModeTree interface {
+	Tree
+	// Executable reports whether a file is marked as a program; false if there is none.
+	Executable(name string) bool
 }
 
 // EachSecret implements account.Sealable.
@@ -73,12 +90,12 @@ func (b *Bundle) EachSecret(f func(string, *account.Secret)) {
 	}
 	for i := range b.Skills {
 		if m := b.Skills[i].MCP; m != nil {
-			m.EachSecret(func(p string, s *account.Secret) { f("skills."+b.Skills[i].Name+"."+p, s) })
+			m.EachSecret(func(p string, s *account.Secret) { f("skills."+strconv.Itoa(i)+"."+p, s) })
 		}
 	}
 	for i := range b.Agents {
 		if m := b.Agents[i].MCP; m != nil {
-			m.EachSecret(func(p string, s *account.Secret) { f("agents."+b.Agents[i].Name+"."+p, s) })
+			m.EachSecret(func(p string, s *account.Secret) { f("agents."+strconv.Itoa(i)+"."+p, s) })
 		}
 	}
 }

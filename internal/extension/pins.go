@@ -1,0 +1,192 @@
+package extension
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"parley/internal/account"
+	"parley/internal/fault"
+	"parley/internal/hook"
+)
+
+// Bounds of pins.
+const (
+	maxNamed     = 500      // words that may be files
+	maxPinned    = 8 << 20  // bytes of a file
+	maxPinnedAll = 64 << 20 // bytes of all
+	maxNesting   = 3        // of commands in commands
+)
+
+// ownDirs are variables of hooks that hold the directory of the place; those of a
+// plugin's directory are replaced before.
+var ownDirs = []string{"OPENHANDS_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"}
+
+// pin pins the set-up scripts, and every file of the place that a word of what runs
+// names. A word that is no file is no loss; a file that is not named where it is
+// loaded is not found.
+func (l *loader) pin() {
+	names := slices.Clone(l.b.Scripts)
+	for _, word := range l.words() {
+		for _, name := range l.candidates(word) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > maxNamed {
+		l.problem("", 0, "Hooks and servers have more than %d words; the files that later ones name are not pinned.", maxNamed)
+		names = names[:maxNamed]
+	}
+	left := int64(maxPinnedAll)
+	for _, name := range names {
+		if l.err != nil {
+			return
+		}
+		data, err := l.t.Read(l.ctx, path.Join(l.opt.Dir, name), min(maxPinned, left))
+		left -= int64(len(data))
+		switch {
+		case fault.Is(err, fault.NotFound):
+		case fault.Is(err, fault.TooLarge):
+			l.problem(name, 0, "The file is too large to be checked before it runs, so what runs it will fail.")
+			l.b.Pins = append(l.b.Pins, Pin{Path: l.at(name)})
+		case err != nil && ofFile(err): // a directory, or what leads out
+		case err != nil:
+			l.refused(name, err)
+		default:
+			sum := sha256.Sum256(data)
+			l.b.Pins = append(l.b.Pins, Pin{Path: l.at(name), SHA256: hex.EncodeToString(sum[:])})
+		}
+	}
+}
+
+// words are those of all commands of hooks, servers and skills.
+func (l *loader) words() []string {
+	var out []string
+	hooks := func(c *hook.Config) {
+		for _, d := range definitions(c) {
+			out = append(out, shellWords(d.Command, l.opt.Root, maxNesting)...)
+		}
+	}
+	servers := func(c *account.MCPConfig) {
+		for _, s := range c.Enabled().Stdio {
+			out = append(append(out, s.Command), s.Args...)
+			for _, arg := range s.Args {
+				out = append(out, path.Join(s.Cwd, arg))
+			}
+		}
+	}
+	hooks(&l.b.Hooks)
+	for i := range l.b.Agents {
+		if a := &l.b.Agents[i]; a.Hooks != nil {
+			hooks(a.Hooks)
+		}
+	}
+	for _, c := range l.b.allServers() {
+		servers(c)
+	}
+	for _, s := range l.b.Skills {
+		if !s.Trusted {
+			continue
+		}
+		for _, command := range commands(s) {
+			for _, word := range shellWords(command, l.opt.Root, maxNesting) {
+				out = append(out, word, path.Join(s.Root, word))
+			}
+		}
+	}
+	return out
+}
+
+// allServers are the servers of the bundle, its skills and its agents.
+func (b *Bundle) allServers() []*account.MCPConfig {
+	all := []*account.MCPConfig{b.Servers}
+	for i := range b.Skills {
+		all = append(all, b.Skills[i].MCP)
+	}
+	for i := range b.Agents {
+		all = append(all, b.Agents[i].MCP)
+	}
+	return slices.DeleteFunc(all, func(c *account.MCPConfig) bool { return c == nil })
+}
+
+// candidates are the files that a word may mean: itself, and what follows the equals
+// sign of an option.
+func (l *loader) candidates(word string) []string {
+	var out []string
+	words := []string{word}
+	if _, value, ok := strings.Cut(word, "="); ok {
+		words = append(words, value)
+	}
+	for _, w := range words {
+		name := path.Clean(w)
+		if path.IsAbs(name) {
+			rest, ok := below(name, l.opt.Root)
+			if !ok || l.opt.Root == "" {
+				continue
+			}
+			name = rest
+		}
+		if fs.ValidPath(name) && name != "." && plainName(name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// shellWords returns the words of a command whose value is known without running it,
+// also those of commands in them. A command that is no shell is split at its blanks.
+func shellWords(command, root string, depth int) []string {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
+	if err != nil {
+		return strings.FieldsFunc(command, func(r rune) bool { return strings.ContainsRune(" \t\n\"'`;|&()<>", r) })
+	}
+	var out []string
+	syntax.Walk(file, func(n syntax.Node) bool {
+		word, ok := n.(*syntax.Word)
+		if !ok {
+			return true
+		}
+		text, known := wordText(word.Parts, root)
+		if known {
+			out = append(out, text)
+		}
+		if known && depth > 0 && strings.ContainsAny(text, " \t\n;|&") {
+			out = append(out, shellWords(text, root, depth-1)...)
+		}
+		return true
+	})
+	return out
+}
+
+// wordText is what a shell makes of a word, if that is known.
+func wordText(parts []syntax.WordPart, root string) (text string, known bool) {
+	var b strings.Builder
+	for _, part := range parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(part.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			b.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			inner, ok := wordText(part.Parts, root)
+			if !ok {
+				return "", false
+			}
+			b.WriteString(inner)
+		case *syntax.ParamExp:
+			if part.Param == nil || !slices.Contains(ownDirs, part.Param.Value) {
+				return "", false
+			}
+			b.WriteString(root)
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
