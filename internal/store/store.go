@@ -268,6 +268,7 @@ type Store interface {
 	Sandboxes() Sandboxes
 	Projections() Projections
 	Ledger() Ledger
+	Extensions() Extensions
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

@@ -118,7 +118,8 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	fill(t, s, "c", 100)
 	closeStore(t, s)
 	db := raw(t, dir)
-	for _, table := range []string{"spend_accounts", "spend_days", "spend_day_uses", "spend_uses", "spend_reservations"} {
+	for _, table := range []string{"spend_accounts", "spend_days", "spend_day_uses", "spend_uses", "spend_reservations",
+		"bundles", "decisions", "user_skills", "credentials"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
 	for _, column := range []string{"forked_from", "forked_at"} {
@@ -132,6 +133,12 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	if err := s.Ledger().Reserve(t.Context(), store.Reservation{ID: "r", Conversation: "c", Owner: "u", Amount: 5, Now: ledgerDay}); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Extensions().Bundles(t.Context(), "c"); err != nil || len(got) != 0 {
+		t.Errorf("bundles of an old conversation: %v, %v", got, err)
+	}
+	if err := extend(t.Context(), s, "c", "secret", 1); err != nil {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 func TestMain(m *testing.M) {
 	children := map[string]func(dir string) error{"append": childAppend, "spend": childSpend, "fork": childFork,
-		"full": childFull, "limit": childLimit}
+		"extend": childExtend, "full": childFull, "limit": childLimit}
 	if run, ok := children[os.Getenv(childVar)]; ok {
 		if err := run(os.Getenv(dirVar)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -165,6 +165,9 @@ func (s *Store) Sandboxes() store.Sandboxes { return sandboxes{s} }
 // Projections returns the numberings of derived events.
 func (s *Store) Projections() store.Projections { return projections{s} }
 
+// Extensions returns what is added to agents.
+func (s *Store) Extensions() store.Extensions { return extensions{s} }
+
 // Ping writes and commits one small row.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.writes.do(ctx, "store.ping", func(t *tx) error {

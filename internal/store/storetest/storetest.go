@@ -33,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Sandboxes", sandboxTests},
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
+		{"Extensions", extensionTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {
