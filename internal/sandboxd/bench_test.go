@@ -1,6 +1,7 @@
 package sandboxd_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -64,6 +65,32 @@ func BenchmarkTerminalEcho(b *testing.B) {
 			b.Fatal(err)
 		}
 		end = out.End
+	}
+}
+
+// BenchmarkProgramLine is the way of one line to a program with pipes and back.
+func BenchmarkProgramLine(b *testing.B) {
+	_, c := benchDaemon(b)
+	p := startProgram(b, c, "cat")
+	in := bufio.NewReader(p)
+	line := []byte(strings.Repeat("x", 100) + "\n")
+	for b.Loop() {
+		if _, err := p.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := in.ReadSlice('\n'); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkProgramStart is from the start of a program to its end.
+func BenchmarkProgramStart(b *testing.B) {
+	_, c := benchDaemon(b)
+	for b.Loop() {
+		p := startProgram(b, c, "/bin/true")
+		<-p.Done()
+		_ = p.Close()
 	}
 }
 

@@ -59,7 +59,8 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 	return c
 }
 
-// Close breaks all connections, those of DialPort included; later calls fail
+// Close breaks all connections, those of DialPort and StartProgram included, which ends
+// the programs; later calls fail
 // with CodeClosed. Terminals go on. Idempotent.
 func (c *Client) Close() {
 	c.mu.Lock()

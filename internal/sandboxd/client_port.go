@@ -20,6 +20,20 @@ func (c *Client) DialPort(ctx context.Context, port int) (net.Conn, error) {
 	if port < 1 || port > 0xffff {
 		return nil, invalid("A port is a number from 1 to 65535.")
 	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://sandbox/ports/"+strconv.Itoa(port), nil)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeBadRequest, "The request to the sandbox cannot be made.")
+	}
+	conn, err := c.upgrade(ctx, req, portProtocol)
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// upgrade sends a request on a connection of its own and turns that into one of
+// another protocol. ctx is for that only.
+func (c *Client) upgrade(ctx context.Context, req *http.Request, protocol string) (*upgradedConn, error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return nil, c.broken(ctx, err)
@@ -29,7 +43,7 @@ func (c *Client) DialPort(ctx context.Context, port int) (net.Conn, error) {
 		defer close(interrupted)
 		_ = conn.SetDeadline(time.Unix(1, 0))
 	})
-	in, err := c.upgrade(ctx, conn, port)
+	in, err := c.switchProtocol(ctx, conn, req, protocol)
 	if !unhook() {
 		<-interrupted
 		err = context.Cause(ctx)
@@ -38,17 +52,13 @@ func (c *Client) DialPort(ctx context.Context, port int) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	return &portConn{Conn: conn, in: in}, nil
+	return &upgradedConn{Conn: conn, in: in}, nil
 }
 
-// upgrade asks the daemon to turn the connection into one to the port.
-func (c *Client) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.Reader, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://sandbox/ports/"+strconv.Itoa(port), nil)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Internal, CodeBadRequest, "The request to the sandbox cannot be made.")
-	}
+// switchProtocol asks the daemon to let the connection speak another protocol.
+func (c *Client) switchProtocol(ctx context.Context, conn net.Conn, req *http.Request, protocol string) (*bufio.Reader, error) {
 	req.Header.Set("Connection", "Upgrade")
-	req.Header.Set("Upgrade", portProtocol)
+	req.Header.Set("Upgrade", protocol)
 	if err := req.Write(conn); err != nil {
 		return nil, c.broken(ctx, err)
 	}
@@ -67,14 +77,14 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn, port int) (*bufio.R
 	return nil, c.refusal(ctx, resp)
 }
 
-// portConn is a connection whose first bytes may have come with the answer.
-type portConn struct {
+// upgradedConn is a connection whose first bytes may have come with the answer.
+type upgradedConn struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-// Read reads what the program behind the port sends.
-func (p *portConn) Read(b []byte) (int, error) { return p.in.Read(b) }
+// Read reads what the other side sends.
+func (u *upgradedConn) Read(b []byte) (int, error) { return u.in.Read(b) }
 
 // CloseWrite ends the client's half.
-func (p *portConn) CloseWrite() error { return closeWrite(p.Conn) }
+func (u *upgradedConn) CloseWrite() error { return closeWrite(u.Conn) }

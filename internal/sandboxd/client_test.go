@@ -231,6 +231,7 @@ func TestHealthAndRawHTTP(t *testing.T) {
 		{"GET", "/files/list?path=/&depth=x", "", 400},
 		{"PUT", "/files/content?path=/x&new=perhaps", "", 400},
 		{"GET", "/ports/80", "", 400},
+		{"POST", "/programs", `{"argv":["true"]}`, 400},
 		{"GET", "/terminals/t/output?wait=99999999999999999999", "", 400},
 		{"PUT", "/terminals/a%2Fb", "{}", 400},
 	}

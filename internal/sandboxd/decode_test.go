@@ -4,10 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,4 +238,175 @@ func FuzzDecodeChange(f *testing.F) {
 			}
 		}
 	})
+}
+
+func FuzzDecodeProgram(f *testing.F) {
+	f.Add([]byte(`{"argv":["cat","-"],"dir":"/","env":{"A":"b"}}`))
+	f.Add([]byte(`{"argv":["a\u0000"]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, err := decodeProgram(body)
+		wantRefusal(t, err)
+		if err == nil && (len(req.Argv) == 0 || req.Argv[0] == "") {
+			t.Fatalf("%+v", req)
+		}
+	})
+}
+
+// frames feeds a stream to accept until it ends or is refused.
+func frames(stream []byte, accept func(frame) error) error {
+	r := newFrameReader(bytes.NewReader(stream))
+	for {
+		f, err := readFrame(r)
+		if err == nil {
+			err = accept(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func addFrames(f *testing.F) {
+	f.Add([]byte("i\x00\x00\x00\x02hie\x00\x00\x00\x00"))
+	f.Add([]byte("o\x00\x00\x00\x02hir\x00\x00\x00\x03errf\x00\x00\x00\x00g\x00\x00\x00\x00x\x00\x00\x00\x04\x00\x00\x00\x07"))
+	f.Add([]byte("m\x00\x00\x00\x04\x00\x00\x00\x01"))
+	f.Add([]byte("i\xff\xff\xff\xff"))
+	f.Add([]byte("x\x00\x00\x00\x01"))
+}
+
+// What a client sends never takes more memory than a window, nor gives it the right
+// to more.
+func FuzzFramesOfAClient(f *testing.F) {
+	addFrames(f)
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		p := &program{input: newInbox(), room: newCredit()}
+		if err := frames(stream, p.accept); err == nil {
+			t.Fatal("no end")
+		}
+		checkWindow(t, p.input, p.room)
+	})
+}
+
+// Nor does what a daemon sends.
+func FuzzFramesOfADaemon(f *testing.F) {
+	addFrames(f)
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		p := newProgramConn(nil)
+		if err := frames(stream, p.accept); err == nil {
+			t.Fatal("no end")
+		}
+		checkWindow(t, p.output, p.room)
+		if code := p.ExitCode(); code < -1 || code > 255 || p.hasEnded() != (code >= 0) || len(p.Stderr()) > stderrTail {
+			t.Fatalf("code %d, ended %v, %d bytes of standard error", code, p.hasEnded(), len(p.Stderr()))
+		}
+	})
+}
+
+func checkWindow(t *testing.T, in *inbox, room *credit) {
+	t.Helper()
+	if in.buf.Len() > programWindow || room.n > programWindow {
+		t.Fatalf("%d bytes held, %d may be sent", in.buf.Len(), room.n)
+	}
+}
+
+// What is sent is what is read, frame by frame.
+func TestFrames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sent := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 3000), 1, 20).Draw(t, "payloads")
+		var stream bytes.Buffer
+		w := frameWriter{conn: &stream}
+		for i, payload := range sent {
+			if err := w.send(byte(i), payload); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := 0
+		err := frames(stream.Bytes(), func(f frame) error {
+			if f.kind != byte(next) || !bytes.Equal(f.payload, sent[next]) {
+				t.Fatalf("frame %d is %v %q", next, f.kind, f.payload)
+			}
+			next++
+			return nil
+		})
+		if !errors.Is(err, io.EOF) || next != len(sent) {
+			t.Fatalf("%d of %d frames, %v", next, len(sent), err)
+		}
+		cut := rapid.IntRange(1, stream.Len()-1).Draw(t, "cut")
+		whole, end := false, 0
+		for _, payload := range sent {
+			end += frameHeader + len(payload)
+			whole = whole || end == cut
+		}
+		err = frames(stream.Bytes()[:cut], func(frame) error { return nil })
+		if want := map[bool]error{true: io.EOF, false: io.ErrUnexpectedEOF}[whole]; !errors.Is(err, want) {
+			t.Fatalf("cut at %d: %v, want %v", cut, err, want)
+		}
+	})
+}
+
+// A sender who keeps to its credit never overfills the other side, loses nothing and
+// never gets stuck.
+func TestWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in, room := newInbox(), newCredit()
+		sent, got := 0, 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if want := rapid.IntRange(1, programWindow).Draw(t, "send"); room.n > 0 {
+				n, err := room.take(want)
+				if err != nil || in.put(make([]byte, n)) != nil {
+					t.Fatalf("%d bytes are refused: %v", n, err)
+				}
+				sent += n
+			}
+			n, more, err := in.read(make([]byte, rapid.IntRange(1, programWindow).Draw(t, "read")))
+			if err != nil || room.give(more) != nil {
+				t.Fatalf("%d more are refused: %v", more, err)
+			}
+			if got += n; got == sent && room.n == 0 {
+				t.Fatal("all was read and nothing may be sent")
+			}
+			if got == sent {
+				continue
+			}
+			checkHeld(t, in, room, sent-got)
+		}
+	})
+}
+
+func checkHeld(t *rapid.T, in *inbox, room *credit, held int) {
+	if in.buf.Len() != held || in.buf.Len()+in.used+room.n != programWindow {
+		t.Fatalf("%d bytes held (want %d), %d not told, %d may be sent", in.buf.Len(), held, in.used, room.n)
+	}
+}
+
+// The tree of a program: who descends from it, and who is in a session of such a one.
+func TestTreeMembers(t *testing.T) {
+	ended := make(chan struct{})
+	tr := newTree(10, ended)
+	running := []process{
+		{pid: 1, group: 1, session: 1},
+		{pid: 13, parent: 12, group: 12, session: 12}, // before its parent in the table
+		{pid: 10, parent: 1, group: 10, session: 10},
+		{pid: 11, parent: 10, group: 11, session: 10},
+		{pid: 12, parent: 11, group: 12, session: 12},
+		{pid: 14, parent: 1, group: 14, session: 10}, // has lost its parent
+		{pid: 20, parent: 1, group: 20, session: 20},
+	}
+	wantMembers(t, tr.members(running, false), 10, 11, 12, 13, 14)
+	orphans := []process{{pid: 13, parent: 1, group: 12, session: 12}, {pid: 14, parent: 1, group: 14, session: 10}, {pid: 20, parent: 1, session: 20}}
+	wantMembers(t, tr.members(orphans, true), 13, 14)
+	recycled := []process{{pid: 10, parent: 1, group: 10, session: 10}, {pid: 13, parent: 1, group: 12, session: 12}}
+	wantMembers(t, tr.members(recycled, true), 13)
+}
+
+func wantMembers(t *testing.T, got []process, want ...int) {
+	t.Helper()
+	pids := []int{}
+	for _, p := range got {
+		pids = append(pids, p.pid)
+	}
+	slices.Sort(pids)
+	if !slices.Equal(pids, want) {
+		t.Errorf("got %v, want %v", pids, want)
+	}
 }

@@ -40,19 +40,30 @@ func (d *daemon) dialPort(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer func() { _ = program.Close() }()
-	client, buffered, err := http.NewResponseController(w).Hijack()
+	client, in, err := switchProtocol(w, portProtocol)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + portProtocol + "\r\n\r\n"
-	if _, err := io.WriteString(client, answer); err == nil {
-		// Past what was read already, from the connection itself: net/http's reader
-		// takes the end of the client's half for the end of the request.
-		early := io.LimitReader(buffered, int64(buffered.Reader.Buffered()))
-		d.relay(r.Context(), client, io.MultiReader(early, client), program)
-	}
+	d.relay(r.Context(), client, in, program)
 	return nil
+}
+
+// switchProtocol takes the request's connection over. in is what the client sends.
+// A client that is gone already shows when the connection is used.
+func switchProtocol(w http.ResponseWriter, protocol string) (client net.Conn, in io.Reader, err error) {
+	client, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	answer := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
+	if _, err := io.WriteString(client, answer); err != nil {
+		_ = client.Close()
+	}
+	// Past what was read already, from the connection itself: net/http's reader
+	// takes the end of the client's half for the end of the request.
+	early := io.LimitReader(buffered, int64(buffered.Reader.Buffered()))
+	return client, io.MultiReader(early, client), nil
 }
 
 func decodePort(text string) (int, error) {

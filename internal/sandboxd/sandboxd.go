@@ -39,6 +39,9 @@ const (
 	CodeProgramNotFound  = "program_not_found"   // NotFound
 	CodeNotExecutable    = "not_executable"      // Forbidden
 	CodeDirNotFound      = "dir_not_found"       // NotFound: the directory to start in
+	CodeProgramLimit     = "too_many_programs"   // TooLarge: programs with pipes
+	CodeProgramEnded     = "program_ended"       // Conflict: writing to a program that has ended
+	CodeStdinClosed      = "stdin_closed"        // Conflict: writing after CloseWrite, or to a program that closed its standard input
 	CodeTerminalNotFound = "terminal_not_found"  // NotFound
 	CodeTerminalExited   = "terminal_exited"     // Conflict: its program has ended
 	CodeTerminalBusy     = "terminal_busy"       // Timeout: the program does not read its input
@@ -63,6 +66,7 @@ const (
 	MaxTarBytes    = 16 << 30  // of PutTar and GetTar
 	MaxTarEntries  = 1_000_000 // of PutTar
 
+	maxPrograms     = 64 // with pipes, at a time
 	maxHeaderBytes  = 64 << 10
 	maxExecBody     = 2 * MaxStdinBytes // base64 and the other members
 	maxOpenBody     = 2 << 20           // argv and environment

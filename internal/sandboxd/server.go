@@ -116,6 +116,7 @@ type daemon struct {
 	launch    launcher
 	terminals *terminals
 	ports     chan struct{} // has an element per connection to a port
+	programs  chan struct{} // has an element per program with pipes
 	// changing is held while files are changed together: a change that fits what a
 	// file held is not made after another one.
 	changing sync.Mutex
@@ -134,6 +135,7 @@ func newDaemon(ctx context.Context, opt Options) *daemon {
 		launch:    launch,
 		terminals: newTerminals(kids, launch, opt),
 		ports:     make(chan struct{}, opt.MaxPorts),
+		programs:  make(chan struct{}, maxPrograms),
 	}
 }
 
@@ -182,6 +184,7 @@ func (d *daemon) routes() http.Handler {
 		"GET /tar":                    d.getTar,
 		"PUT /tar":                    d.putTar,
 		"GET /ports/{port}":           d.dialPort,
+		"POST /programs":              d.startProgram,
 	} {
 		mux.HandleFunc(pattern, d.handle(h))
 	}

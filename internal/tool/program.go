@@ -10,7 +10,9 @@ import (
 type Programs interface {
 	// StartProgram starts a program. ctx is for the start only. When the Program is
 	// closed, or the connection to it is lost, it and all its children end: TERM, after 2 s
-	// KILL. NotFound if there is no such program, TooLarge if too many run.
+	// KILL. So do, 1 s after the program's own end, those that it left behind. NotFound if
+	// there is no such program or directory, Forbidden if it may not be executed,
+	// TooLarge if too many run.
 	StartProgram(ctx context.Context, req ProgramRequest) (Program, error)
 }
 
@@ -22,11 +24,12 @@ type ProgramRequest struct {
 }
 
 // Program is a running program. Write is its standard input and Read its standard
-// output; a reader that does not read makes the program wait. Close ends it and is
-// idempotent.
+// output, io.EOF at its end; a reader that does not read makes the program wait. Close
+// ends it, and every Read and Write that waits, at once; it is idempotent and does not
+// wait for the program's death.
 type Program interface {
 	io.ReadWriteCloser
-	// CloseWrite ends the standard input.
+	// CloseWrite ends the standard input, and a Write that waits.
 	CloseWrite() error
 	// Stderr returns the end of what it wrote to its standard error so far, at most
 	// 16 KiB.

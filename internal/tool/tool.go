@@ -132,6 +132,7 @@ type Hands interface {
 	Terminals
 	Files
 	Ports
+	Programs
 	// Exec runs a program to its end, without a terminal.
 	Exec(ctx context.Context, req ExecRequest) (ExecResult, error)
 }

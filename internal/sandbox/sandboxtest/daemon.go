@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox"
+	"parley/internal/sandboxd"
 )
 
 // command is what the test daemon runs.
@@ -30,9 +32,14 @@ type Output struct {
 	Err  string // why it was not started
 }
 
-// Serve is a small daemon for boxes under test: it runs one command per request.
+// Serve is a small daemon for boxes under test: it runs one command per request, and
+// hands connections over to the real daemon (sandboxd).
 // env is the whole environment of commands.
 func Serve(ctx context.Context, lis net.Listener, env []string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /run", func(w http.ResponseWriter, r *http.Request) {
 		var c command
@@ -43,11 +50,30 @@ func Serve(ctx context.Context, lis net.Listener, env []string) error {
 		_ = json.NewEncoder(w).Encode(run(r.Context(), c, env))
 	})
 	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) { os.Exit(1) })
+	real := newHandover()
+	mux.Handle("GET /hands", real)
+	var served sync.WaitGroup
+	served.Go(func() {
+		_ = sandboxd.Serve(ctx, real, sandboxd.Options{WorkingDir: dir, Env: environment(env)}) // ends with its listener
+	})
+	defer func() {
+		_ = real.Close()
+		served.Wait()
+	}()
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 	// Programs that lose their parent become ours: without it they would count
 	// against the limit of processes for ever.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	return server.Serve(lis)
+}
+
+func environment(env []string) map[string]string {
+	byName := map[string]string{}
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		byName[name] = value
+	}
+	return byName
 }
 
 func run(ctx context.Context, c command, env []string) Output {

@@ -57,6 +57,7 @@ func Run(t *testing.T, newBackend func(t *testing.T) sandbox.Backend, o Options)
 		{"environment", s.environment}, {"mount", s.mount}, {"cancelled create", s.cancelled},
 		{"adopt", s.adopt}, {"pause", s.pause}, {"adopt paused", s.adoptPaused}, {"destroy paused", s.destroyPaused},
 		{"destroy from elsewhere", s.destroyElsewhere}, {"crash and restart", s.restart}, {"concurrent", s.concurrent},
+		{"program", s.program},
 		{"after close", s.afterClose},
 	} {
 		t.Run(test.name, test.run)
