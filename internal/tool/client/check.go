@@ -39,6 +39,19 @@ func (s *schema) problems(args map[string]any) []string {
 	return c.problems
 }
 
+// fit returns arguments that fit, mended where that is enough, or what is wrong with
+// them.
+func (s *schema) fit(args map[string]any) (map[string]any, []string) {
+	problems := s.problems(args)
+	if len(problems) == 0 {
+		return args, nil
+	}
+	if mended := s.mend(args); len(s.problems(mended)) == 0 {
+		return mended, nil
+	}
+	return args, problems
+}
+
 // spend counts work. False: there was too much.
 func (c *checker) spend(steps int) bool {
 	c.steps += steps + 1

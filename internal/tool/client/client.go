@@ -71,6 +71,9 @@ func New(spec conversation.ClientTool) (tool.Tool, error) {
 	if err != nil {
 		return nil, refuse(err, spec.Name, "its schema cannot be used: %v", err)
 	}
+	if name := compiled.takes(); name != "" {
+		return nil, refuse(nil, spec.Name, "its schema cannot be used: the name %q of a property is taken", name)
+	}
 	t := &Tool{schema: compiled, spec: tool.Spec{
 		Name: spec.Name, Title: spec.Name, Description: strings.TrimSpace(spec.Description), Parameters: parameters,
 		Kind: "ClientTool", ActionKind: "ClientAction_" + spec.Name, ObservationKind: ObservationKind,
@@ -122,13 +125,7 @@ func (t *Tool) Parse(args json.RawMessage) (json.RawMessage, error) {
 	if members["kind"] == t.spec.ActionKind {
 		delete(members, "kind")
 	}
-	problems := t.schema.problems(members)
-	if len(problems) > 0 {
-		mended := t.schema.mend(members)
-		if len(t.schema.problems(mended)) == 0 {
-			members, problems = mended, nil
-		}
-	}
+	members, problems := t.schema.fit(members)
 	if len(problems) > 0 {
 		return nil, fault.New(fault.Invalid, tool.CodeArguments, "The arguments of %s do not fit: %s.", t.spec.Name, strings.Join(problems, "; "))
 	}

@@ -54,13 +54,18 @@ func compile(raw []byte) (*schema, error) {
 	if err := s.lint(root, "the schema", 0); err != nil {
 		return nil, err
 	}
-	properties, _ := root["properties"].(map[string]any)
+	return s, nil
+}
+
+// takes says which member of an action a property of the schema would hide; "" = none.
+func (s *schema) takes() string {
+	properties, _ := s.root["properties"].(map[string]any)
 	for _, name := range reserved {
 		if _, taken := properties[name]; taken {
-			return nil, fmt.Errorf("the name %q of a property is taken", name)
+			return name
 		}
 	}
-	return s, nil
+	return ""
 }
 
 // lint looks at a schema and those in it.
