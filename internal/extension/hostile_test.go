@@ -92,7 +92,7 @@ func TestHostileTrees(t *testing.T) {
 		{"billion laughs in a skill", file(".agents/skills/a.md", "---\n"+laughs+"\n---\n"), 0, 1, 0},
 		{"billion laughs in an agent", file(".agents/agents/a.md", "---\n"+laughs+"\n---\nx"), 0, 1, 0},
 		{"deep JSON", file(".openhands/hooks.json", strings.Repeat("[", 200_000)), 0, 1, 0},
-		{"no text", file("AGENTS.md", "\xff\xfe\x00"), 1, 0, 0},
+		{"no text", file("AGENTS.md", "\xff\xfe\x00"), 0, 1, 0},
 		{"ten thousand files", many(10_000, 1), 500, 2, 0},
 		{"more bytes than may be", many(30, 250<<10), 16, 1, 0},
 		{"a file that runs and is too large", func(t *testing.T, dir string) {

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -26,7 +27,7 @@ const (
 // what Hash is of.
 type running struct {
 	Hooks   *hook.Config `json:"hooks,omitempty"`
-	Servers []byte       `json:"servers,omitempty"` // with their secrets
+	Servers string       `json:"servers,omitempty"` // JSON, with their secrets
 	Scripts []string     `json:"scripts,omitempty"`
 	Pins    []Pin        `json:"pins,omitempty"`
 	Agents  []runner     `json:"agents,omitempty"`
@@ -37,12 +38,12 @@ type running struct {
 type runner struct {
 	Name    string       `json:"name"`
 	Hooks   *hook.Config `json:"hooks,omitempty"`
-	Servers []byte       `json:"servers,omitempty"`
+	Servers string       `json:"servers,omitempty"`
 	Content string       `json:"content,omitempty"` // with commands in it
 	Root    string       `json:"root,omitempty"`    // of Content
 }
 
-func (r runner) empty() bool { return r.Hooks == nil && r.Servers == nil && r.Content == "" }
+func (r runner) empty() bool { return r.Hooks == nil && r.Servers == "" && r.Content == "" }
 
 // Hash is the SHA-256 of everything in a bundle that runs or decides what runs, with
 // the secrets as they stand in it: hooks, servers, scripts, pinned files, what agents
@@ -64,7 +65,7 @@ func Hash(b Bundle) string {
 			r.Skills = append(r.Skills, one)
 		}
 	}
-	if r.Hooks == nil && r.Servers == nil && len(r.Scripts)+len(r.Agents)+len(r.Skills) == 0 {
+	if r.Hooks == nil && r.Servers == "" && len(r.Scripts)+len(r.Agents)+len(r.Skills) == 0 {
 		return ""
 	}
 	byName := func(a, b runner) int { return strings.Compare(a.Name, b.Name) }
@@ -75,11 +76,40 @@ func Hash(b Bundle) string {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.SHA256, b.SHA256))
 	})
 	raw, err := content.Marshal(r)
+	raw = b.unplaced(raw)
 	if err != nil {
 		panic(fmt.Sprintf("extension: texts and numbers always encode: %v", err))
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:])
+}
+
+// unplaced is JSON without the place that the bundle has in this sandbox: the same
+// content elsewhere is the same. What stands for the place is a byte that JSON has
+// nowhere.
+func (b *Bundle) unplaced(raw []byte) []byte {
+	root := []byte(b.Root)
+	var out []byte
+	for len(root) > 0 {
+		at := bytes.Index(raw, root)
+		if at < 0 {
+			break
+		}
+		end := at + len(root)
+		out = append(out, raw[:at]...)
+		if end < len(raw) && inName(raw[end]) { // another place, whose name begins alike
+			out = append(out, root...)
+		} else {
+			out = append(out, 0)
+		}
+		raw = raw[end:]
+	}
+	return append(out, raw...)
+}
+
+// inName reports whether a byte may go on a file's name, as far as names are plain.
+func inName(c byte) bool {
+	return c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
 // orNil returns hooks if there are any.
@@ -91,10 +121,10 @@ func orNil(c *hook.Config) *hook.Config {
 }
 
 // encodeServers returns the servers that conversations get, without what has no
-// effect; nil if there is none.
-func encodeServers(c *account.MCPConfig) []byte {
+// effect; "" if there is none.
+func encodeServers(c *account.MCPConfig) string {
 	if c = c.Enabled(); c == nil || len(c.SSE)+len(c.Stdio)+len(c.SHTTP) == 0 {
-		return nil
+		return ""
 	}
 	for i := range c.Stdio {
 		c.Stdio[i].Rest = nil
@@ -108,7 +138,7 @@ func encodeServers(c *account.MCPConfig) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("extension: servers always encode: %v", err))
 	}
-	return raw
+	return string(raw)
 }
 
 // commands are those that opening a skill runs. They are found by opening it.

@@ -193,3 +193,25 @@ func TestRunsHidesNothingAndIsBounded(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A conversation of its own has a directory of its own: the question is about content,
+// not about where it lies.
+func TestTheSameContentElsewhereIsTheSame(t *testing.T) {
+	at := func(root string) string {
+		b := full()
+		b.Root = root
+		b.Hooks = hooks(root + "/hook.sh")
+		b.Servers.Stdio[0].Args = []string{root + "/server"}
+		b.Pins[0].Path, b.Pins[1].Path, b.Skills[0].Root = root+"/a", root+"/b", root+"/run"
+		b.Agents[1].MCP.Stdio[0].Command = root + "/agent"
+		return extension.Hash(b)
+	}
+	if at("/r") != at("/tmp/.state-1/plugin") {
+		t.Error("the place counts")
+	}
+	other := full()
+	other.Hooks = hooks("/elsewhere/hook.sh")
+	if at("/r") == extension.Hash(other) {
+		t.Error("a path out of the place does not count")
+	}
+}

@@ -134,7 +134,7 @@ func (d Definition) text() string {
 	if d.Type == TypeCommand {
 		return d.Command
 	}
-	text := d.Label()
+	text := strings.TrimSuffix(d.Type+": "+d.Name, ": ")
 	if len(d.Tools) > 0 {
 		text += " (with " + strings.Join(d.Tools, ", ") + ")"
 	}

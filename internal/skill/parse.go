@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -65,6 +66,8 @@ func Parse(file string, data []byte, level Level) (Skill, error) {
 		return Skill{}, ErrNoSkill
 	case len(data) > maxFile:
 		p.fail(0, "the file has %d bytes, more than the %d that a skill may have", len(data), maxFile)
+	case bytes.IndexByte(data, 0) >= 0:
+		p.fail(0, "the file is no text")
 	case p.special(name):
 		p.skill.Content = plain(data)
 	case strings.EqualFold(path.Base(name), "SKILL.md"):

@@ -145,13 +145,8 @@ func (d *dialer) request() (tool.ProgramRequest, error) {
 		}
 		req.Env[name] = text
 	}
-	switch {
-	case d.server.Dir != "":
-		req.Dir = d.server.Dir
-	case path.IsAbs(s.Cwd):
-		req.Dir = s.Cwd
-	default:
-		req.Dir = path.Join(d.opt.WorkingDir, s.Cwd)
+	if req.Dir = s.Cwd; !path.IsAbs(req.Dir) {
+		req.Dir = path.Join(orElse(d.server.Dir, d.opt.WorkingDir), s.Cwd)
 	}
 	return req, nil
 }
