@@ -20,6 +20,9 @@ you are asked for the next message when a run ends (Ctrl-D leaves); Ctrl-C
 interrupts a run, and a second Ctrl-C within 2 seconds leaves while the
 conversation goes on.
 
+What a directory or a plugin wants to run by itself (hooks, MCP servers, set-up
+scripts) is shown first and runs only if you trust it; without a terminal it waits.
+
 Exit codes:
   0  the run finished
   1  something failed
@@ -50,6 +53,7 @@ func (p *program) chatCommand() *cobra.Command {
 	f.StringVarP(&opts.Conversation, "conversation", "c", "", "go on with this `conversation`")
 	f.StringVarP(&opts.Model, "model", "m", "", "use this `model` instead of the one in the settings")
 	f.StringVar(&opts.Dir, "dir", "", "let the agent work in this `directory` of this machine (the server must run here too)")
+	f.BoolVar(&opts.Trust, "trust", false, "let whatever wants to run in the conversation (hooks, MCP servers, set-up scripts of the directory) run")
 	f.BoolVar(&opts.JSON, "json", false, "print each event as a JSON line, and nothing else, on standard output")
 	f.BoolVar(&opts.Detach, "detach", false, "print the conversation's id and leave while it runs")
 	f.BoolVar(&opts.Detach, "no-wait", false, "the same as --detach")

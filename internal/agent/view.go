@@ -159,6 +159,9 @@ func resultParts(p conversation.Payload) []content.Part {
 	case *conversation.ObservationEvent:
 		return observationParts(e)
 	case *conversation.UserRejectObservation:
+		if e.RejectionSource == conversation.SourceHook {
+			return text("A hook of the user's blocked this action: it did not run. Reason: " + e.RejectionReason)
+		}
 		return text("The user rejected this action. Reason: " + e.RejectionReason)
 	case *conversation.AgentErrorEvent:
 		return text(e.Error)

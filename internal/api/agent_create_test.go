@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 
 	"parley/internal/account"
@@ -31,7 +32,12 @@ type bench struct {
 
 func newBench(t *testing.T, steps ...step) *bench {
 	t.Helper()
-	w := newWorld(t, steps...)
+	return newBenchWith(t, nil, steps...)
+}
+
+func newBenchWith(t *testing.T, change option, steps ...step) *bench {
+	t.Helper()
+	w := newWorldWith(t, change, steps...)
 	_, a := w.begin(map[string]any{})
 	return &bench{w, a.text("session_api_key"), a.text("sandbox_id"), a.text("workspace", "working_dir")}
 }
@@ -55,6 +61,11 @@ func (b *bench) agentWith(members map[string]any) map[string]any {
 	body := b.with(nil)
 	maps.Copy(body["agent"].(map[string]any), members)
 	return body
+}
+
+// withSkills is the same with the skills of its agent.
+func (b *bench) withSkills(all ...map[string]any) map[string]any {
+	return b.agentWith(map[string]any{"agent_context": map[string]any{"skills": all}})
 }
 
 func settingsWith(members map[string]any) map[string]any {
@@ -204,7 +215,25 @@ func TestAgentCreateSaysHowTheAgentRuns(t *testing.T) {
 				o.ClientTools = []conversation.ClientTool{{Name: "show", Description: "d", Parameters: json.RawMessage(`{"properties":{},"type":"object"}`)}}
 			}},
 		"named tools": {b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh"}, map[string]any{"name": "finish", "params": map[string]any{}}},
-			"filter_tools_regex": "s"}), func(o *conversation.Options, _ *engine.View) { o.Tools = []string{"sh"} }},
+			"filter_tools_regex": "s"}), func(o *conversation.Options, _ *engine.View) {
+			o.Tools, o.ToolFilter = []string{"sh", "finish"}, "s"
+		}},
+		"filter alone": {b.agentWith(map[string]any{"filter_tools_regex": "x|y", "include_default_tools": []any{"InvokeSkillTool", "ThinkTool"}}),
+			func(o *conversation.Options, _ *engine.View) { o.ToolFilter = "x|y" }},
+		"context": {b.agentWith(map[string]any{"agent_context": map[string]any{"user_message_suffix": "be brief", "load_project_skills": true,
+			"load_public_skills": true, "disabled_skills": []any{"git"}}}), func(o *conversation.Options, _ *engine.View) {
+			o.UserSuffix, o.NoProject, o.DisabledSkills = "be brief", false, []string{"git"}
+		}},
+		"servers": {b.agentWith(map[string]any{"mcp_config": map[string]any{"mcpServers": map[string]any{"off": map[string]any{"command": "c", "enabled": false,
+			"env": map[string]any{"K": "v"}}}}}), func(o *conversation.Options, _ *engine.View) {
+			o.MCP = &account.MCPConfig{Stdio: []account.MCPStdioServer{{MCPCommon: account.MCPCommon{Disabled: true}, Name: "off", Command: "c",
+				Env: map[string]account.Secret{"K": account.NewSecret("v")}}}}
+		}},
+		"sub-agents": {settingsWith(map[string]any{"enable_sub_agents": true, "mcp_config": map[string]any{}, "tools": []any{map[string]any{"name": "sh"}}}),
+			func(o *conversation.Options, _ *engine.View) {
+				o.LLM, o.OwnKey = account.LLM{Model: "test/model", APIKey: account.NewSecret("sk-llm-key-of-the-user")}, false
+				o.Tools, o.MCP = []string{"sh", "task_tool_set"}, &account.MCPConfig{}
+			}},
 		"no tools": {b.agentWith(map[string]any{"tools": []any{}}), func(o *conversation.Options, _ *engine.View) { o.Tools = []string{"finish"} }},
 		"planner": {b.agentWith(map[string]any{"system_prompt_filename": "system_prompt_planning.j2"}),
 			func(o *conversation.Options, v *engine.View) { o.Tools, v.AgentType = []string{"think"}, "plan" }},
@@ -233,19 +262,20 @@ func TestAgentCreateSaysHowTheAgentRuns(t *testing.T) {
 			wantView := *got
 			conv := *got.Conversation
 			conv.Options = conversation.Options{LLM: account.LLM{Model: "test/model"}, MaxIterations: 500, WorkingDir: b.dir, AskedDir: b.dir,
-				Secrets: map[string]account.CustomSecret{}}
+				Secrets: map[string]account.CustomSecret{}, NoProject: true}
+			if c.body["agent"] != nil { // a program says everything
+				conv.Options.MCP = &account.MCPConfig{}
+			}
 			wantView.Conversation = &conv
 			wantView.AgentType = ""
 			c.want(&conv.Options, &wantView)
-			if diff := cmp.Diff(conv.Options, got.Options, cmp.AllowUnexported(account.Secret{})); diff != "" || wantView.AgentType != got.AgentType {
+			if diff := cmp.Diff(conv.Options, got.Options, cmp.AllowUnexported(account.Secret{}), cmpopts.EquateEmpty()); diff != "" || wantView.AgentType != got.AgentType {
 				t.Errorf("agent type %q, options (-want +got):\n%s", got.AgentType, diff)
 			}
 		})
 	}
 }
 
-// TestAgentCreateRefusals: what is wrong is a 422 that says where, what is not
-// built is a 501 that says what, and nothing is stored.
 // numbered are n members with the same value.
 func numbered(prefix string, n int, value string) map[string]any {
 	all := map[string]any{}
@@ -264,6 +294,8 @@ func wordyTools(n int) []any {
 	return all
 }
 
+// TestAgentCreateRefusals: what is wrong is a 422 that says where, what is not
+// built is a 501 that says what, and nothing is stored.
 func TestAgentCreateRefusals(t *testing.T) {
 	b := newBench(t)
 	named := func(name string) map[string]any {
@@ -287,7 +319,7 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"no message":      {422, b.with(map[string]any{"initial_message": map[string]any{"content": []any{}}}), "initial_message"},
 		"their message":   {422, b.with(map[string]any{"initial_message": map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "text", "text": "x"}}}}), "role"},
 		"unknown tool":    {422, named("nonsense"), "The tools are"},
-		"unknown class":   {422, b.agentWith(map[string]any{"include_default_tools": []any{"MagicTool"}}), "FinishTool, ThinkTool"},
+		"unknown class":   {422, b.agentWith(map[string]any{"include_default_tools": []any{"MagicTool"}}), "FinishTool, InvokeSkillTool, ThinkTool"},
 		"unknown policy":  {422, b.with(map[string]any{"confirmation_policy": map[string]any{"kind": "Sometimes"}}), "ConfirmRisky"},
 		"policy by type":  {422, b.with(map[string]any{"confirmation_policy": map[string]any{"type": "always"}}), "discriminator"},
 		"threshold":       {422, b.with(map[string]any{"confirmation_policy": map[string]any{"kind": "ConfirmRisky", "threshold": "UNKNOWN"}}), "threshold"},
@@ -306,7 +338,6 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"tool's name":     {422, b.with(map[string]any{"client_tools": []any{map[string]any{"name": "a b", "description": "d"}}}), "client_tools"},
 		"tool's schema":   {422, b.with(map[string]any{"client_tools": []any{map[string]any{"name": "a", "description": "d", "parameters": map[string]any{"type": "array"}}}}), "client_tools"},
 		"filter":          {422, b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh"}}, "filter_tools_regex": "^(?!x)"}), "filter_tools_regex"},
-		"filter alone":    {422, b.agentWith(map[string]any{"filter_tools_regex": "x"}), "filter_tools_regex"},
 		"additions":       {422, b.with(map[string]any{"agent_launch_additions": map[string]any{"more": 1}}), "agent_launch_additions"},
 		"many tags":       {422, b.with(map[string]any{"tags": numbered("t", 257, "x")}), "at most 256 tags"},
 		"many secrets":    {422, b.with(map[string]any{"secrets": numbered("S", 1001, "hush")}), "at most 1000 secrets"},
@@ -318,19 +349,35 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"kind":            {422, b.agentWith(map[string]any{"kind": "MyAgent"}), "kind"},
 		"settings kind":   {422, settingsWith(map[string]any{"agent_kind": "other"}), "agent_kind"},
 
+		"plugin":        {422, b.with(map[string]any{"plugins": []any{map[string]any{"source": "git@github.com:o/r"}}}), `"plugins"`},
+		"plugin's path": {422, b.with(map[string]any{"plugins": []any{map[string]any{"source": "github:o/r", "repo_path": "../x"}}}), "repo_path"},
+		"no source":     {422, b.with(map[string]any{"plugins": []any{map[string]any{"ref": "main"}}}), "source"},
+		"many plugins":  {422, b.with(map[string]any{"plugins": slices.Repeat([]any{map[string]any{"source": "github:o/r"}}, 33)}), "32 items"},
+		"long plugins":  {422, b.with(map[string]any{"plugins": []any{map[string]any{"source": "github:o/r", "parameters": map[string]any{"token": strings.Repeat("hush", 16<<10)}}}}), "65536 bytes"},
+		"hook's event":  {422, b.with(map[string]any{"hook_config": map[string]any{"before_tool": []any{}}}), `"body","hook_config"`},
+		"hook's type":   {422, b.with(map[string]any{"hook_config": map[string]any{"hooks": map[string]any{"Stop": []any{map[string]any{"hooks": []any{map[string]any{"type": "magic"}}}}}}}), "hook_config"},
+		"server":        {422, b.agentWith(map[string]any{"mcp_config": map[string]any{"a": map[string]any{"env": map[string]any{"K": "hush"}}}}), `"mcp_config","a"`},
+		"server's name": {422, b.agentWith(map[string]any{"mcp_config": map[string]any{"a b": map[string]any{"command": "c"}}}), "mcp_config"},
+		"settings' server": {422, settingsWith(map[string]any{"mcp_config": map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": "c", "url": "http://x"}}}}),
+			`"agent_settings","mcp_config","mcpServers","a"`},
+		"long servers":   {422, b.agentWith(map[string]any{"mcp_config": map[string]any{"a": map[string]any{"command": "c", "args": []any{strings.Repeat("x", 257<<10)}}}}), "262144 bytes"},
+		"nameless skill": {422, b.withSkills(map[string]any{"content": "c"}), `"skills",0,"name"`},
+		"skill twice":    {422, b.withSkills(map[string]any{"name": "a", "content": "c"}, map[string]any{"name": "a", "content": "d"}), `"skills",1,"name"`},
+		"long skill":     {422, b.withSkills(map[string]any{"name": "a", "content": strings.Repeat("x", 256<<10+1)}), "262144 bytes"},
+		"other trigger":  {422, b.withSkills(map[string]any{"name": "a", "content": "c", "trigger": map[string]any{"type": "moon"}}), "keyword"},
+		"skill's path":   {422, b.withSkills(map[string]any{"name": "a", "content": "c", "trigger": map[string]any{"type": "path", "paths": []any{"ok", "../up"}}}), `"trigger","paths",1`},
+		"skill's server": {422, b.withSkills(map[string]any{"name": "a", "content": "c", "mcp_tools": map[string]any{"m": map[string]any{}}}), `"mcp_tools","m"`},
+		"agent's mode":   {422, b.with(map[string]any{"agent_definitions": []any{map[string]any{"name": "a", "permission_mode": "yolo"}}}), `"agent_definitions",0,"permission_mode"`},
+		"agent's name":   {422, b.with(map[string]any{"agent_definitions": []any{map[string]any{"description": "d"}}}), `"agent_definitions",0,"name"`},
+
 		"encrypted":     {501, b.with(map[string]any{"secrets_encrypted": true}), "secrets_encrypted is not built yet"},
 		"worktree":      {501, b.with(map[string]any{"worktree": true}), "worktree"},
-		"plugins":       {501, b.with(map[string]any{"plugins": []any{map[string]any{"source": "x"}}}), "plugins"},
-		"hooks":         {501, b.with(map[string]any{"hook_config": map[string]any{"hooks": map[string]any{"pre_tool_use": []any{map[string]any{"matcher": "*"}}}}}), "hook_config"},
-		"mcp":           {501, b.agentWith(map[string]any{"mcp_config": map[string]any{"fetch": map[string]any{"command": "uvx"}}}), "agent.mcp_config"},
 		"acp":           {501, b.agentWith(map[string]any{"kind": "ACPAgent"}), "ACPAgent"},
 		"acp settings":  {501, settingsWith(map[string]any{"agent_kind": "acp"}), "acp"},
-		"skills":        {501, b.agentWith(map[string]any{"agent_context": map[string]any{"skills": []any{map[string]any{"name": "s"}}}}), "agent.agent_context.skills"},
 		"prompt":        {501, b.agentWith(map[string]any{"system_prompt": "be evil"}), "agent.system_prompt"},
 		"policy file":   {501, b.agentWith(map[string]any{"security_policy_filename": "/x.j2"}), "security_policy_filename"},
+		"two of them":   {501, b.with(map[string]any{"worktree": true, "secrets_encrypted": true}), "secrets_encrypted, worktree are"},
 		"tool's params": {501, b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh", "params": map[string]any{"shell": "zsh"}}}}), "agent.tools[0].params.shell"},
-		"sub-agents":    {501, settingsWith(map[string]any{"enable_sub_agents": true}), "enable_sub_agents"},
-		"two of them":   {501, b.with(map[string]any{"worktree": true, "plugins": []any{map[string]any{}}}), "plugins, worktree are"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.TB = t

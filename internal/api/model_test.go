@@ -116,7 +116,7 @@ func TestAgentModels(t *testing.T) {
 			"/api/llm/models?provider=openai": `{"models":["openai/gpt-a","openai/gpt-b"]}`,
 			"/api/llm/models?provider=nobody": `{"models":[]}`,
 			"/api/llm/models/verified":        `{"models":{"anthropic":["claude-x"],"openai":["gpt-a"]}}`,
-			"/api/tools/":                     `["sh","finish","think"]`,
+			"/api/tools/":                     `["sh","invoke_skill","finish","think","task_tool_set"]`,
 		} {
 			if b := w.as(key, "GET", base+path, nil).is(200); string(b.body) != want+"\n" && string(b.body) != want {
 				t.Errorf("%s: %s", path, b.body)

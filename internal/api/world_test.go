@@ -28,6 +28,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/extension"
 	"parley/internal/fleet"
 	"parley/internal/llm"
 	"parley/internal/store"
@@ -36,11 +37,31 @@ import (
 	"parley/internal/tool"
 	"parley/internal/tool/basic"
 	"parley/internal/tool/client"
+	"parley/internal/tool/invokeskill"
+	"parley/internal/tool/mcp"
+	"parley/internal/tool/mcp/mcptest"
+	"parley/internal/tool/task"
 	"parley/internal/vault"
 	"parley/test/testkit/boxtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain is an MCP server, too: the test binary with these arguments is one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "mcp-server" {
+		info := map[string]string{"args": strings.Join(os.Args[2:], " "), "token": os.Getenv("MCPTEST_TOKEN")}
+		(&mcptest.Server{Mode: os.Args[2], Info: info, Die: os.Exit}).Serve(os.Stdin, os.Stdout)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// mcpProgram is the configuration of the test binary as an MCP server.
+func mcpProgram(t testing.TB, mode string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	return map[string]any{"command": self, "args": []any{"mcp-server", mode}}
+}
 
 const (
 	userKey   = "key-of-the-first-user-0123456789"
@@ -168,6 +189,8 @@ type world struct {
 	checker *httpkittest.Checker
 	log     *syncBuffer
 	ready   error
+	servers *mcp.Host
+	boxes   *boxtest.Backend
 }
 
 type syncBuffer struct {
@@ -194,6 +217,8 @@ type config struct {
 	agent agentserver.Config
 	v1    v1.Config
 	limit int // of subscribers
+	// collections are the server's; read at each use.
+	collections []extension.Bundle
 }
 
 func newWorld(t testing.TB, steps ...step) *world { return newWorldWith(t, nil, steps...) }
@@ -208,6 +233,7 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 	check(t, err)
 	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{}}
 	b := boxtest.New(dir)
+	w.boxes = b
 	w.users()
 	w.wire(b, change)
 	t.Cleanup(func() {
@@ -216,7 +242,9 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 		err := w.streams.Drain(ctx)
 		w.server.Client().CloseIdleConnections()
 		w.server.Close()
-		err = errors.Join(err, w.engine.Close(ctx), w.fleet.Close())
+		err = errors.Join(err, w.engine.Close(ctx))
+		w.servers.Close()
+		err = errors.Join(err, w.fleet.Close())
 		handles, _ := b.List(ctx)
 		for _, h := range handles {
 			err = errors.Join(err, b.Destroy(ctx, h))
@@ -254,8 +282,10 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: b, Logger: quiet,
 		Busy:     func(id string) bool { return w.engine.Busy(id) },
 		OnChange: func(id string) { w.engine.SandboxChanged(id) }})
-	tools, err := tool.NewSet(shTool(), basic.Finish(), basic.Think())
+	tools, err := tool.NewSet(shTool(), invokeskill.New(), task.New(), basic.Finish(), basic.Think())
 	check(w.TB, err)
+	w.servers = mcp.New(mcp.Config{Reserved: tools.Names(), Logger: quiet})
+	c := &config{}
 	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
 		Models: func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) {
 			if o.Guard != nil {
@@ -263,13 +293,15 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 			}
 			return w.model, nil
 		},
-		ClientTool: client.New, PlanTools: []string{"think"},
+		ClientTool: client.New, PlanTools: []string{"think"}, DefaultTools: []string{"sh"},
+		ToolSets: map[string][]string{task.SetName: {task.Name}}, SkillTool: invokeskill.Name, TaskTool: task.Name,
+		Servers: w.servers, Collections: func() []extension.Bundle { return c.collections },
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },
 		Holder:    "me", DemoModel: "demo/scripted", HostDirs: true, Logger: quiet})
 	metrics := httpkit.NewMetrics(w.engine.Live)
 	auth := &httpkit.Authenticator{Users: w.store.Accounts(), Sandbox: w.fleet.BySessionKey}
 	urls := &httpkit.URLs{}
-	c := &config{guard: httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}}
+	c.guard = httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}
 	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Settings: w.store.Accounts(), Auth: auth, Log: log,
 		Ready: func(context.Context) error { return w.ready }}
 	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState}
@@ -319,7 +351,28 @@ func (w *world) as(key, method, path string, body any) *answer {
 	return w.do(method, path, header, body)
 }
 
+// at calls another server with the first user's key. Its answers are held against no
+// document.
+func (w *world) at(base, method, path string, body any) *answer {
+	w.Helper()
+	return w.request(base, method, path, http.Header{"X-Session-Api-Key": {userKey}}, body)
+}
+
 func (w *world) do(method, path string, header http.Header, body any) *answer {
+	w.Helper()
+	a := w.request(w.server.URL, method, path, header, body)
+	if documented := a.status != http.StatusMisdirectedRequest && a.status != http.StatusForbidden &&
+		method != http.MethodOptions && method != http.MethodHead; documented {
+		u, err := url.Parse(w.server.URL + path)
+		check(w.TB, err)
+		if err := w.checker.Check(method, documentedPath(u.EscapedPath()), a.status, a.header, a.body); err != nil {
+			w.Errorf("the answer is not as documented: %v", err)
+		}
+	}
+	return a
+}
+
+func (w *world) request(base, method, path string, header http.Header, body any) *answer {
 	w.Helper()
 	var reader io.Reader
 	switch b := body.(type) {
@@ -331,7 +384,7 @@ func (w *world) do(method, path string, header http.Header, body any) *answer {
 		check(w.TB, err)
 		reader = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequestWithContext(w.Context(), method, w.server.URL+path, reader)
+	req, err := http.NewRequestWithContext(w.Context(), method, base+path, reader)
 	check(w.TB, err)
 	if reader != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -347,12 +400,6 @@ func (w *world) do(method, path string, header http.Header, body any) *answer {
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
 	check(w.TB, err)
-	if documented := resp.StatusCode != http.StatusMisdirectedRequest && resp.StatusCode != http.StatusForbidden &&
-		method != http.MethodOptions && method != http.MethodHead; documented {
-		if err := w.checker.Check(method, documentedPath(req.URL.EscapedPath()), resp.StatusCode, resp.Header, raw); err != nil {
-			w.Errorf("the answer is not as documented: %v", err)
-		}
-	}
 	return &answer{w.TB, resp.StatusCode, resp.Header, raw}
 }
 

@@ -12,9 +12,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"parley/internal/collection"
 	"parley/internal/config"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -27,6 +29,10 @@ import (
 	"parley/internal/tool"
 	"parley/internal/tool/browser"
 	"parley/internal/tool/client"
+	"parley/internal/tool/invokeskill"
+	"parley/internal/tool/mcp"
+	"parley/internal/tool/mcp/oauth"
+	"parley/internal/tool/task"
 	"parley/internal/tool/vision"
 	"parley/internal/tool/websearch"
 	"parley/internal/vault"
@@ -60,9 +66,15 @@ type App struct {
 	models   *models
 	tools    *tool.Set
 	browsers *browser.Browsers
-	web      *web
-	lis      net.Listener
-	ready    atomic.Bool // recovery was started, requests may come
+	servers  *mcp.Host
+	logins   *oauth.Service
+
+	collections     *collection.Set
+	stopCollections context.CancelFunc // nil = nothing refreshes them
+	refreshing      sync.WaitGroup
+	web             *web
+	lis             net.Listener
+	ready           atomic.Bool // recovery was started, requests may come
 }
 
 // Serve runs the server until ctx ends, then stops it in order. out gets the URL
@@ -116,7 +128,12 @@ func (a *App) open(ctx context.Context) (err error) {
 	if a.backend, err = openBackend(a.cfg, a.log); err != nil {
 		return err
 	}
-	a.wire(keys)
+	if err := a.openCollections(ctx); err != nil {
+		return err
+	}
+	if err := a.wire(keys); err != nil {
+		return err
+	}
 	if a.web, err = newWeb(a); err != nil {
 		return err
 	}
@@ -124,16 +141,20 @@ func (a *App) open(ctx context.Context) (err error) {
 }
 
 // wire connects fleet and engine, each of which hears of the other.
-func (a *App) wire(keys *vault.Vault) {
+func (a *App) wire(keys *vault.Vault) error {
 	a.hub = stream.NewHub()
 	a.browsers = browser.New(browser.Times{})
 	a.tools = tools(keys, &a.cfg, a.browsers)
+	if err := a.openServers(); err != nil {
+		return err
+	}
 	a.fleet = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backend: a.backend, Limits: a.cfg.Limits(),
 		Network: a.cfg.SandboxNetwork, MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
 		Busy:     func(id string) bool { return a.engine.Busy(id) },
 		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
 	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: a.defaultTools(),
 		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, VisionTool: vision.Name, ClientTool: client.New,
+		Servers: a.servers, SkillTool: invokeskill.Name, TaskTool: task.Name, Collections: a.collections.Bundles, TrustAll: a.cfg.RepositoryTrust == config.TrustAlways,
 		Floor: floor(a.cfg.Confirmation), MaxIterations: a.cfg.MaxIterations,
 		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,
 		NewMasker: func(values []string) engine.Masker {
@@ -141,6 +162,7 @@ func (a *App) wire(keys *vault.Vault) {
 		},
 		Holder: "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
 		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Private: []string{a.cfg.Data}, Logger: a.log})
+	return nil
 }
 
 // dailyBudget is the ceiling of one user's day, nil if there is none.
@@ -154,10 +176,6 @@ func (a *App) dailyBudget() *conversation.Money {
 
 // announce prints where the server is.
 func (a *App) announce(out io.Writer) error {
-	base := a.cfg.PublicURL
-	if base == "" {
-		base = "http://" + a.lis.Addr().String()
-	}
 	key, err := a.keyToShow()
 	if err != nil {
 		return err
@@ -171,7 +189,7 @@ func (a *App) announce(out io.Writer) error {
 	}
 	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backend.Name(),
 		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
-	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", base, key, note)
+	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", a.base(), key, note)
 	return err
 }
 
@@ -203,6 +221,13 @@ func (a *App) close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), parkTime)
 		errs = append(errs, a.engine.Close(ctx))
 		cancel()
+	}
+	if a.servers != nil {
+		a.servers.Close()
+	}
+	if a.stopCollections != nil {
+		a.stopCollections()
+		a.refreshing.Wait()
 	}
 	if a.browsers != nil {
 		a.browsers.Close() // they go on inside their sandboxes

@@ -12,9 +12,11 @@ import (
 	"parley/internal/tool/browser"
 	"parley/internal/tool/fileeditor"
 	"parley/internal/tool/files"
+	"parley/internal/tool/invokeskill"
 	"parley/internal/tool/patch"
 	"parley/internal/tool/search"
 	"parley/internal/tool/switchllm"
+	"parley/internal/tool/task"
 	"parley/internal/tool/tasktracker"
 	"parley/internal/tool/terminal"
 	"parley/internal/tool/vision"
@@ -27,7 +29,7 @@ func tools(keys *vault.Vault, cfg *config.Config, browsers *browser.Browsers) *t
 	all := []tool.Tool{terminal.New(terminal.Config{Secret: keys.Derive("terminal markers")}),
 		fileeditor.New(), tasktracker.New(), search.Glob(), search.Grep(), patch.New(), fileeditor.NewPlanning(),
 		files.Edit(), files.Read(), files.Write(), files.List(), switchllm.New(), vision.New(),
-		websearch.New(websearch.Config{BaseURL: cfg.WebSearchURL})}
+		websearch.New(websearch.Config{BaseURL: cfg.WebSearchURL}), invokeskill.New(), task.New()}
 	all = append(all, browsers.Tools()...)
 	set, err := tool.NewSet(append(all, basic.Finish(), basic.Think())...)
 	if err != nil { // names are fixed
@@ -42,7 +44,7 @@ func toolSets(browsers *browser.Browsers) map[string][]string {
 	for _, t := range browsers.Tools() {
 		names = append(names, t.Spec().Name)
 	}
-	return map[string][]string{browser.SetName: names}
+	return map[string][]string{browser.SetName: names, task.SetName: {task.Name}}
 }
 
 // defaultTools are those of conversations that do not choose. The browser is one of

@@ -49,12 +49,12 @@ func newWeb(a *App) (*web, error) {
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
 	about := ops.NewAbout(ops.AboutConfig{Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Settings: a.store.Accounts(),
-		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, MaxBody: a.cfg.MaxBodyBytes})
+		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes})
 	if err != nil {
 		return nil, err
 	}
 	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
-		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(),
+		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
 		MaxBody: a.cfg.MaxBodyBytes})
 	if err != nil {
 		return nil, err

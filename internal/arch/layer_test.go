@@ -12,8 +12,8 @@ const module = "parley"
 // what is below a directory, not the directory itself.
 func layers() [][]string {
 	return [][]string{
-		{"internal/fault", "internal/content", "internal/glob", "internal/near"},
-		{"internal/account"},
+		{"internal/fault", "internal/content", "internal/glob", "internal/near", "internal/ipaddr"},
+		{"internal/account", "internal/frontmatter"},
 		{"internal/skill", "internal/hook"},
 		{"internal/subagent"},
 		{"internal/extension"},
@@ -21,7 +21,7 @@ func layers() [][]string {
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
 		{"internal/stream", "internal/sandboxd"},
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},
-		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/spend", "internal/forge", "internal/forge/..."},
+		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection"},
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit"},
 		{"internal/api/eventwire", "internal/api/profiles"},

@@ -48,6 +48,7 @@ type ChatOptions struct {
 	Detach       bool   // print the conversation's id and leave
 	Once         bool   // leave when the run ends, also on a terminal
 	Full         bool   // do not fold long output
+	Trust        bool   // whatever wants to run may
 	Patience     Patience
 }
 
@@ -107,8 +108,9 @@ type session struct {
 	asking        question
 	prompt        string // what asks it
 	want          expectation
-	typed         string // a message typed at the prompt: it is on the screen already
-	held          string // a message to send after the question is answered
+	typed         string   // a message typed at the prompt: it is on the screen already
+	held          string   // a message to send after the question is answered
+	known         []string // questions about trust that were shown
 	lastInterrupt time.Time
 }
 
@@ -121,16 +123,20 @@ func (s *session) run(ctx context.Context) (Exit, error) {
 	if s.opts.Conversation != "" {
 		err = s.resume(ctx)
 	} else {
-		err = s.start(ctx, message)
-		message = ""
+		message, err = s.start(ctx, message)
 	}
 	if err != nil {
+		return s.failed(ctx, err)
+	}
+	if !s.opts.Detach {
+		s.header()
+	}
+	if err := s.askTrust(ctx); err != nil {
 		return s.failed(ctx, err)
 	}
 	if s.opts.Detach {
 		return s.detach(ctx, message)
 	}
-	s.header()
 	return s.converse(ctx, message)
 }
 
@@ -189,24 +195,29 @@ func (s *session) promptFirst(ctx context.Context) (string, error) {
 	}
 }
 
-// start makes the conversation and waits until it is ready.
-func (s *session) start(ctx context.Context, message string) error {
+// start makes the conversation, waits until it is ready, and returns what is left to
+// say. A directory may hold what wants to run: the first message waits until the user
+// has heard of it.
+func (s *session) start(ctx context.Context, message string) (left string, err error) {
 	ctx, stop := s.cancelOnInterrupt(ctx)
 	defer stop()
+	if s.opts.Dir != "" {
+		message, left = "", message
+	}
 	task, err := s.requestStart(ctx, message)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if task, err = s.awaitStart(ctx, task); err != nil {
-		return err
+		return "", err
 	}
 	conv, found, err := s.client.Conversation(ctx, task.ConversationID)
 	if err == nil && !found {
 		err = fmt.Errorf("the server does not know the conversation it has just started, %s", CleanLine(task.ConversationID))
 	}
 	s.conv = conv
-	s.seen, s.want = -1, expectation{active: true}
-	return err
+	s.seen, s.want = -1, expectation{active: left == ""}
+	return left, err
 }
 
 // cancelOnInterrupt returns a context that Ctrl-C ends. stop joins its goroutine.
@@ -227,7 +238,10 @@ func (s *session) cancelOnInterrupt(ctx context.Context) (context.Context, func(
 // requestStart sends the start request. The proof of write access exists for
 // exactly as long as the request.
 func (s *session) requestStart(ctx context.Context, message string) (Task, error) {
-	body := StartRequest{InitialMessage: userMessage(message), LLMModel: s.opts.Model, Trigger: "openhands_api"}
+	body := StartRequest{LLMModel: s.opts.Model, Trigger: "openhands_api"}
+	if message != "" {
+		body.InitialMessage = userMessage(message)
+	}
 	if s.opts.Dir == "" {
 		return s.client.Start(ctx, body)
 	}

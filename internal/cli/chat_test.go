@@ -341,7 +341,8 @@ func TestDirectoryProof(t *testing.T) {
 	for name, code := range map[string]int{"accepted": 200, "refused": 403} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := newServer(t, stored(simpleRun("q", "a")...)...)
+			s := newServer(t)
+			s.onMessage = runs
 			s.override["POST /api/v1/app-conversations"] = func(w http.ResponseWriter, r *http.Request) {
 				checkProof(t, dir, r)
 				w.WriteHeader(code)

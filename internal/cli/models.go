@@ -27,25 +27,7 @@ type Model struct {
 
 // Models returns the models of the server whose id contains part, in any case.
 func (c *Client) Models(ctx context.Context, part string) ([]Model, error) {
-	var all []Model
-	for page := ""; ; {
-		var found struct {
-			Items []Model `json:"items"`
-			Next  *string `json:"next_page_id"`
-		}
-		query := url.Values{"limit": {"100"}, "query": {part}}
-		if page != "" {
-			query.Set("page_id", page)
-		}
-		if err := c.get(ctx, "/api/v1/config/models/details?"+query.Encode(), &found); err != nil {
-			return nil, err
-		}
-		all = append(all, found.Items...)
-		if found.Next == nil || *found.Next == page {
-			return all, nil
-		}
-		page = *found.Next
-	}
+	return pages[Model](ctx, c, "/api/v1/config/models/details", url.Values{"query": {part}})
 }
 
 // ShowModels prints the models that the server offers.

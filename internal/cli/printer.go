@@ -32,6 +32,7 @@ type printer struct {
 
 	clean    Sanitizer
 	streamed strings.Builder // the streamed part of the answer that is on its way
+	told     conversation.AgentNotes
 	cursor   *cursor
 }
 
@@ -122,7 +123,11 @@ func (p *printer) event(e conversation.Event) {
 	case *conversation.ObservationEvent:
 		p.observation(ev)
 	case *conversation.UserRejectObservation:
-		p.line(yellow, "! rejected: "+CleanLine(ev.ToolName)+reason(ev.RejectionReason))
+		if ev.RejectionSource != conversation.SourceHook { // whose event has said so
+			p.line(yellow, "! rejected: "+CleanLine(ev.ToolName)+reason(ev.RejectionReason))
+		}
+	case *conversation.HookExecutionEvent:
+		p.hook(ev)
 	case *conversation.AgentErrorEvent:
 		p.line(red, "! "+CleanLine(ev.ToolName)+" failed:")
 		p.block(textLines(Clean(ev.Error)), outputHead, outputTail, all(red))
@@ -159,7 +164,12 @@ func (p *printer) message(ev *conversation.MessageEvent) {
 		p.said(text)
 	case conversation.SourceUser:
 		p.line(bold, "> "+strings.ReplaceAll(strings.TrimSpace(Clean(text)), "\n", "\n> "))
+		p.activated(ev)
 	default:
+		if len(ev.ActivatedSkills) > 0 { // their texts are for the model
+			p.activated(ev)
+			return
+		}
 		p.line(dim, "note to the agent:")
 		p.block(textLines(Clean(text)), thoughtHead, 0, all(dim))
 	}
@@ -344,7 +354,11 @@ func (p *printer) stateUpdate(ev *conversation.StateUpdateEvent) {
 		p.goal(ev)
 		return
 	}
-	if ev.Key != conversation.KeyAgentState || json.Unmarshal(ev.Value, &notes) != nil || notes.LLMRetry == nil {
+	if ev.Key != conversation.KeyAgentState || json.Unmarshal(ev.Value, &notes) != nil {
+		return
+	}
+	p.notes(notes)
+	if notes.LLMRetry == nil {
 		return
 	}
 	// What was streamed of the broken answer is void: the next attempt starts anew.

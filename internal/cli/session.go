@@ -174,6 +174,11 @@ func (s *session) showEvent(e conversation.Event) {
 	case s.opts.JSON:
 	case s.typed != "" && e.Kind == conversation.KindMessage && e.Source == conversation.SourceUser:
 		s.typed = ""
+		if p, err := conversation.Decode(e); err == nil {
+			if said, ok := p.(*conversation.MessageEvent); ok {
+				s.out.activated(said)
+			}
+		}
 	default:
 		s.out.event(e)
 	}
@@ -221,6 +226,11 @@ func (s *session) applyState(seq int64, ev *conversation.StateUpdateEvent) {
 		if seq >= s.liveFrom && json.Unmarshal(ev.Value, &status) == nil {
 			s.status = status
 			s.want.status(status)
+		}
+	case conversation.KeyAgentState:
+		var notes conversation.AgentNotes
+		if seq >= s.liveFrom && json.Unmarshal(ev.Value, &notes) == nil {
+			s.newQuestions(notes.Questions)
 		}
 	case conversation.KeyStats:
 		var stats struct {

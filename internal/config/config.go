@@ -44,6 +44,12 @@ const (
 	BrowserOff     = "off"
 )
 
+// Values of Config.RepositoryTrust.
+const (
+	TrustAsk    = "ask"
+	TrustAlways = "always"
+)
+
 // Config is the effective configuration. docs/configuration.md is generated
 // from its key table and says what each value does.
 type Config struct {
@@ -73,6 +79,10 @@ type Config struct {
 	MaxIterations int    // steps of a run, where neither settings nor request say, >= 1
 	Browser       string
 	WebSearchURL  string // "" = Tavily's own
+
+	RepositoryTrust  string
+	SkillCollections []string // [org:|public:]name=location (package collection)
+	MCPAllow         []string // hosts, host:port, networks, or "*" (package egress)
 
 	LLMMaxAttempts int // >= 1
 	LLMRetryMin    time.Duration

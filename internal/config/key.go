@@ -69,6 +69,7 @@ func defaults() Config {
 		Confirmation:     ConfirmNothing,
 		MaxIterations:    500,
 		Browser:          BrowserAuto,
+		RepositoryTrust:  TrustAsk,
 		LLMMaxAttempts:   5,
 		LLMRetryMin:      8 * time.Second,
 		LLMRetryMax:      64 * time.Second,
@@ -193,6 +194,15 @@ func (c *Config) agentKeys() []key {
 			help:       "Address of a service that speaks Tavily's API, for the web search of users with a `search_api_key`.",
 			defaultDoc: "`https://api.tavily.com`",
 			value:      textValue{&c.WebSearchURL, "http(s) URL", baseURLRule}},
+		{name: "repository_trust", group: groupAgent, scope: ServerScope,
+			help:  "Whether hooks, MCP servers and set-up scripts that a repository or a plugin brings run only after the user trusted that content. `ask`: yes. `always`: they run without a question, inside the sandbox as ever.",
+			value: enumValue[string]{&c.RepositoryTrust, []string{TrustAsk, TrustAlways}}},
+		{name: "skill_collections", group: groupAgent, scope: ServerScope,
+			help:  "Skills and sub-agents for all conversations: `[org:|public:]name=location`, where location is a directory of this machine or a git repository, `https://host/repo.git#ref:directory`. Repositories are fetched by this server with git, and again every hour.",
+			value: listValue{&c.SkillCollections, "list of collections", collectionRule}},
+		{name: "mcp_allow", group: groupAgent, scope: ServerScope,
+			help:  "Where remote MCP servers may be besides public addresses: hosts, `host:port` and networks such as `10.0.0.0/8`. `*` allows all, this machine included.",
+			value: listValue{&c.MCPAllow, "list of hosts and networks", allowRule}},
 	}
 }
 

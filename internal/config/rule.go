@@ -3,10 +3,13 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"parley/internal/collection"
 )
 
 // listenRule accepts host:port.
@@ -72,6 +75,33 @@ func hostRule(s string) (string, error) {
 	s = strings.Trim(s, "[]")
 	if s == "" || (strings.ContainsAny(s, ": /@") && net.ParseIP(s) == nil) {
 		return "", fmt.Errorf("%s is no host name or address (write it without scheme and port)", quote(s))
+	}
+	return strings.ToLower(s), nil
+}
+
+// collectionRule accepts what package collection takes for a source.
+func collectionRule(s string) (string, error) {
+	_, err := collection.ParseSource(s)
+	return s, err
+}
+
+// allowRule accepts "*", a network, or a host with or without a port.
+func allowRule(s string) (string, error) {
+	if s == "*" {
+		return s, nil
+	}
+	if _, err := netip.ParsePrefix(s); err == nil {
+		return s, nil
+	}
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return "", fmt.Errorf("%s: the port is no number from 1 to 65535", quote(s))
+		}
+		host = h
+	}
+	if _, err := hostRule(host); err != nil || host == "*" {
+		return "", fmt.Errorf("%s is neither a host, host:port, a network such as 10.0.0.0/8 nor *", quote(s))
 	}
 	return strings.ToLower(s), nil
 }

@@ -62,6 +62,7 @@ type Progress struct {
 	UserMessage string     `json:"last_user_message,omitempty"` // id of the user's last message on the branch
 	Goal        *Goal      `json:"goal,omitempty"`
 	Notes       AgentNotes `json:"notes,omitzero"` // without provider fields
+	Activity
 }
 
 // TaskStatus is the state of a start task (V1 §2.2), in order of progress.

@@ -219,6 +219,8 @@ type AgentNotes struct {
 	Questions []TrustQuestion `json:"trust_questions,omitempty"`
 	// Problems are files of skills, hooks and agents that could not be used.
 	Problems []string `json:"extension_problems,omitempty"`
+	// PathSkills are the skills that paths have brought in.
+	PathSkills []string `json:"path_skills,omitempty"`
 	// Tasks are those that sub-agents work on.
 	Tasks []TaskNote `json:"tasks,omitempty"`
 	// ProviderFields are members of an answer that the provider wants back as they
@@ -229,7 +231,7 @@ type AgentNotes struct {
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
 	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0 &&
-		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0
+		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0 && len(n.PathSkills) == 0
 }
 
 // ServerNote tells how an MCP server is.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"parley/internal/account"
+	"parley/internal/extension"
 )
 
 // Options say how the agent runs. They are fixed when the conversation starts,
@@ -44,11 +45,15 @@ type Options struct {
 	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
 	NoTitle          bool                            `json:"no_title,omitempty"`
 	TitleProfile     string                          `json:"title_profile,omitempty"` // of the owner; "" = the settings'
-	Plugins          []Plugin                        `json:"plugins,omitempty"`
-	ToolFilter       string                          `json:"tool_filter,omitempty"`     // expression that names of tools must begin with; "" = any
-	DisabledSkills   []string                        `json:"disabled_skills,omitempty"` // names
-	UserSuffix       string                          `json:"user_suffix,omitempty"`     // added to each message of the user's, for the model
-	Task             *Task                           `json:"task,omitempty"`            // of a sub-agent; nil = it is none
+	// Brought is what the request brings: skills, hooks, agents. The start moves it to
+	// the conversation's bundles.
+	Brought        *extension.Bundle `json:"brought,omitempty"`
+	NoProject      bool              `json:"no_project,omitempty"` // skills of the working directory are not loaded
+	Plugins        []Plugin          `json:"plugins,omitempty"`
+	ToolFilter     string            `json:"tool_filter,omitempty"`     // expression that names of tools must begin with; "" = any
+	DisabledSkills []string          `json:"disabled_skills,omitempty"` // names
+	UserSuffix     string            `json:"user_suffix,omitempty"`     // added to each message of the user's, for the model
+	Task           *Task             `json:"task,omitempty"`            // of a sub-agent; nil = it is none
 }
 
 // Plugin names a plugin to load.
@@ -78,6 +83,9 @@ func (o *Options) EachSecret(f func(string, *account.Secret)) {
 	o.Condenser.eachSecret("condenser", f)
 	if o.MCP != nil {
 		o.MCP.EachSecret(func(p string, s *account.Secret) { f("mcp."+p, s) })
+	}
+	if o.Brought != nil {
+		o.Brought.EachSecret(func(p string, s *account.Secret) { f("brought."+p, s) })
 	}
 	for i := range o.OldSecrets {
 		f("old_secrets."+strconv.Itoa(i), &o.OldSecrets[i])

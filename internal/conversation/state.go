@@ -25,6 +25,8 @@ type State struct {
 	Goal          *Goal // the last one; nil = there was none
 	// ProviderFields are all that AgentNotes brought, by llm_response_id.
 	ProviderFields map[string]map[string]json.RawMessage
+	// Extensions is what skills and hooks did on the branch.
+	Extensions Activity
 
 	last string // id of the last event that is no state update, on any branch
 }
@@ -69,16 +71,17 @@ func (s *State) read(p Payload) {
 	case *SystemPromptEvent:
 		s.HasPrompt = true
 	case *MessageEvent:
-		if ev.Source == SourceUser {
+		if _, blocked := s.Extensions.BlockedMessages[ev.ID]; ev.Source == SourceUser && !blocked {
 			s.LastUserMsgID = ev.ID
 		}
 	}
+	s.Extensions.read(p)
 	s.Pending = settle(s.Pending, p)
 }
 
 // reread takes in the branch anew, after it changed.
 func (s *State) reread() {
-	s.HasPrompt, s.LastUserMsgID, s.Pending = false, "", nil
+	s.HasPrompt, s.LastUserMsgID, s.Pending, s.Extensions = false, "", nil, Activity{}
 	for _, p := range s.Branch.path {
 		s.read(p)
 	}
@@ -147,5 +150,5 @@ func (s *State) moveTo(id *string) {
 // Summary returns what the conversation's record caches of the state.
 func (s *State) Summary() Summary {
 	return Summary{Status: s.Status, Head: s.Head, Metrics: s.Stats.Total(),
-		Progress: Progress{Leaf: s.Branch.Leaf(), UserMessage: s.LastUserMsgID, Goal: s.Goal, Notes: s.Notes}}
+		Progress: Progress{Leaf: s.Branch.Leaf(), UserMessage: s.LastUserMsgID, Goal: s.Goal, Notes: s.Notes, Activity: s.Extensions}}
 }

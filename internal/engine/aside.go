@@ -76,3 +76,15 @@ func (l *live) settleAside(tab *spend.Tab, use string, c *clock, resp *llm.Respo
 		l.e.opt.Logger.Warn("cost of a call not stored", "conversation", l.id, "use", use, "error", err)
 	}
 }
+
+// quickly is a model for a small question beside the run: with little thought, little
+// patience and no fallbacks.
+func quickly(l account.LLM) account.LLM {
+	attempts := 2
+	l.Attempts, l.ReasoningBudget, l.Fallbacks = &attempts, 0, nil
+	switch l.ReasoningEffort {
+	case "medium", "high", "xhigh":
+		l.ReasoningEffort = "low"
+	}
+	return l
+}

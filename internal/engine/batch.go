@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"parley/internal/agent"
+	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -14,7 +16,7 @@ import (
 	"parley/internal/tool"
 )
 
-// Bounds of how much runs at a time. DefaultConcurrency is how many calls of one answer run at a time where the
+// DefaultConcurrency is how many calls of one answer run at a time where the
 // conversation does not say; it cannot say more than maxConcurrency.
 const (
 	DefaultConcurrency = 8
@@ -41,9 +43,11 @@ type batchCall struct {
 	action   *conversation.ActionEvent
 	claims   []tool.Claim
 	started  bool
-	done     bool                 // it will not be waited for
-	answer   conversation.Payload // nil = none: it stays open
-	finish   bool                 // the answer ends the run
+	done     bool                   // it will not be waited for
+	answer   conversation.Payload   // nil = none: it stays open
+	around   []conversation.Payload // stand in front of the answer
+	skills   []string               // that the call's path brought in
+	finish   bool                   // the answer ends the run
 	recorded bool
 }
 
@@ -116,10 +120,14 @@ func (b *batch) next() *batchCall {
 
 func (l *live) record(b *batch, c *batchCall) {
 	var trigger conversation.Trigger
-	events := []conversation.Payload{c.answer}
+	events, notes := append(slices.Clone(c.around), c.answer), l.state.Notes
+	if len(c.skills) > 0 {
+		notes.PathSkills = slices.Concat(notes.PathSkills, c.skills)
+		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+	}
 	if c.finish && !l.unseenMessage(c.action) {
-		more := l.refine(c.action.CriticResult, l.state.Notes)
-		if events = append(events, more...); more == nil {
+		more := l.refine(c.action.CriticResult, notes)
+		if events = append(events, more...); more == nil && !l.ends() {
 			trigger = conversation.TrigFinish
 		}
 	}
@@ -159,15 +167,20 @@ func (l *live) endBatch(b *batch) {
 func (l *live) startCall(b *batch, c *batchCall) {
 	c.started = true
 	b.running++
-	conv, wakes, ctx, secrets := *l.conv, l.wakes, b.work.ctx, l.secretsFor(string(c.action.Action))
-	env := &tool.Env{ConversationID: string(l.id), WorkingDir: conv.Options.WorkingDir, SearchKey: l.searchKey,
-		Models: l.desk(), Secrets: func(string) map[string]string { return secrets }, Mask: l.masker.Mask}
+	conv, wakes, ctx := *l.conv, l.wakes, b.work.ctx
+	env, hooks := l.env(), l.hooksAround(c.action.ToolName)
+	env.CallID = c.action.ID
+	secrets := secretsNamed(l.secrets, string(c.action.Action))
+	env.Secrets = func(string) map[string]string { return secrets }
 	l.e.jobs.Go(func() {
-		res, err := guarded(l.e, c.action.ToolName, func() (tool.Result, error) { return l.callTool(ctx, &conv, b.tools, c.action, env) })
+		o, err := guarded(l.e, c.action.ToolName, func() (outcome, error) { return l.carryOut(ctx, &conv, b.tools, c.action, env, hooks), nil })
+		if err != nil {
+			o.err = err
+		}
 		l.post(func(l *live) {
 			b.running--
 			c.done = true
-			l.answerCall(c, context.Cause(ctx), res, err, wakes)
+			l.answerCall(c, context.Cause(ctx), o, wakes)
 			b.closing = b.closing || c.answer == nil // nothing overtakes a call that stays open
 			l.proceed(b)
 		})
@@ -177,13 +190,23 @@ func (l *live) startCall(b *batch, c *batchCall) {
 // answerCall decides how a call is answered. One that was interrupted, or did not
 // run because its sandbox is paused, stays open. wakes is what l.wakes was when
 // the call began: what changed since may have been the sandbox's pause.
-func (l *live) answerCall(c *batchCall, cause error, res tool.Result, err error, wakes int) {
+func (l *live) answerCall(c *batchCall, cause error, o outcome, wakes int) {
+	err := o.err
+	c.around = o.hooks
 	switch {
+	case o.refused != nil:
+		c.answer = &conversation.UserRejectObservation{
+			Header:   conversation.Head(conversation.KindUserReject, conversation.SourceEnvironment, time.Time{}),
+			ToolName: c.action.ToolName, ToolCallID: c.action.ToolCallID, ActionID: c.action.ID,
+			RejectionReason: *o.refused, RejectionSource: conversation.SourceHook}
 	case err == nil:
+		var knowledge []content.Part
+		knowledge, c.skills = l.pathKnowledge(c.action)
 		c.answer = &conversation.ObservationEvent{
 			Header:   conversation.Head(conversation.KindObservation, conversation.SourceEnvironment, time.Time{}),
-			ToolName: c.action.ToolName, ToolCallID: c.action.ToolCallID, ActionID: c.action.ID, Observation: res.Observation}
-		c.finish = c.action.ToolName == agent.ToolFinish && !res.IsError
+			ToolName: c.action.ToolName, ToolCallID: c.action.ToolCallID, ActionID: c.action.ID, Observation: o.res.Observation,
+			ExtendedContent: append(o.context, knowledge...)}
+		c.finish = c.action.ToolName == agent.ToolFinish && !o.res.IsError
 	case isLeaving(cause), errors.Is(cause, ErrInterrupted):
 	case fault.CodeOf(err) == fleet.CodePaused:
 		l.held = l.wakes == wakes
@@ -191,6 +214,17 @@ func (l *live) answerCall(c *batchCall, cause error, res tool.Result, err error,
 		l.e.opt.Logger.Warn("tool failed", "conversation", l.id, "tool", c.action.ToolName, "error", l.masker.Mask(err.Error()))
 		c.answer = agentError(c.action, toolFailure(err))
 	}
+}
+
+// env is where the conversation's tools run, but for what one call makes different.
+func (l *live) env() *tool.Env {
+	env := &tool.Env{ConversationID: string(l.id), WorkingDir: l.conv.Options.WorkingDir, SearchKey: l.searchKey,
+		Models: l.desk(), Mask: l.masker.Mask}
+	if l.extras != nil {
+		env.Skills = &library{skills: l.extras.skills, run: l.skillCommand(), place: l.placeSkill(env.StateDir())}
+		env.Agents = &agency{e: l.e, parent: *l.conv, extras: l.extras, tools: l.tools().chosen}
+	}
+	return env
 }
 
 func (l *live) callTool(ctx context.Context, conv *conversation.Conversation, tools *toolbox, a *conversation.ActionEvent, env *tool.Env) (tool.Result, error) {

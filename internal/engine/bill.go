@@ -254,3 +254,18 @@ func (l *live) correct() error {
 	}
 	return err
 }
+
+// spent is what the conversation has cost with all below it, as the ledger knows it.
+// Only a sub-agent with a budget of its own wants to know.
+func (l *live) spent() conversation.Money {
+	if t := l.conv.Options.Task; t == nil || t.MaxBudget <= 0 {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), 10*time.Second)
+	defer cancel()
+	_, tree, err := l.e.opt.Store.Ledger().Conversation(ctx, l.id)
+	if err != nil {
+		l.e.opt.Logger.Warn("spending not read", "conversation", l.id, "error", err)
+	}
+	return tree.Cost + tree.Uncertain
+}

@@ -45,6 +45,10 @@ func (e *Engine) Navigate(ctx context.Context, owner string, id conversation.ID,
 		for _, a := range conversation.Unanswered(path) {
 			events = append(events, agentError(a, answerElsewhere))
 		}
+		if notes := l.state.Notes; len(notes.PathSkills) > 0 { // the branch may not have what they brought in
+			notes.PathSkills = nil
+			events = append(events, stateUpdate(conversation.KeyAgentState, notes))
+		}
 		if err := l.transition(conversation.TrigNavigate, events...); err != nil {
 			return err
 		}
@@ -91,7 +95,20 @@ func (e *Engine) Fork(ctx context.Context, owner string, id conversation.ID, req
 	if err := e.opt.Store.Conversations().Fork(ctx, conv, events); err != nil {
 		return nil, err
 	}
+	if err := e.copyBundles(ctx, id, conv.ID); err != nil {
+		return nil, err
+	}
 	return e.View(ctx, owner, conv.ID)
+}
+
+// copyBundles gives a fork what was added to its source. Until then it has it from
+// there.
+func (e *Engine) copyBundles(ctx context.Context, from, to conversation.ID) error {
+	bundles, err := e.opt.Store.Extensions().Bundles(ctx, from)
+	if err != nil || len(bundles) == 0 {
+		return err
+	}
+	return e.opt.Store.Extensions().SaveBundles(ctx, to, bundles)
 }
 
 // cutting is what a fork takes from its source.
@@ -142,7 +159,7 @@ func (c *cutting) record(req ForkRequest) *conversation.Conversation {
 	if req.Tags != nil {
 		conv.Tags = req.Tags
 	}
-	conv.ParentID, conv.InitialMessage = "", nil
+	conv.ParentID, conv.InitialMessage, conv.Options.Task = "", nil, nil
 	conv.LeaseHolder, conv.LeaseUntil, conv.Generation = "", time.Time{}, 0
 	conv.CreatedAt, conv.UpdatedAt, conv.LastEventAt = now, now, now
 	return &conv

@@ -10,8 +10,11 @@ import (
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/hook"
 	"parley/internal/sandbox"
+	"parley/internal/skill"
 	"parley/internal/store"
+	"parley/internal/subagent"
 )
 
 // CodeRunning is the code of a Conflict that says a run is under way.
@@ -24,17 +27,18 @@ func (e *Engine) Send(ctx context.Context, owner string, id conversation.ID, m M
 	if len(m.Parts) == 0 {
 		return fault.New(fault.Invalid, "empty_message", "The message has no content.")
 	}
-	return e.do(ctx, owner, id, func(l *live) error { return l.send(ctx, m) })
+	return e.submit(ctx, owner, id, m)
 }
 
-func (l *live) send(ctx context.Context, m Message) error {
+// send appends a message. v is what hooks made of it, nil if there are none.
+func (l *live) send(ctx context.Context, m Message, v *verdict) error {
 	if err := l.writable(); err != nil {
 		return err
 	}
 	if err := l.refresh(ctx); err != nil {
 		return err
 	}
-	if !l.prepared() {
+	if !l.prepared() || v == nil && l.opens() {
 		return l.sendEarly(ctx, m)
 	}
 	status, ok := l.state.Status.Next(conversation.TrigUserMessage)
@@ -46,7 +50,12 @@ func (l *live) send(ctx context.Context, m Message) error {
 			status = next
 		}
 	}
-	events := slices.Concat(l.stopGoal(), l.opening(), []conversation.Payload{userMessage(m)}, l.refinementsAnew())
+	said := userMessage(m)
+	if v != nil && v.blocked {
+		return l.heldBack(m, said, v)
+	}
+	l.enrich(said, v)
+	events := slices.Concat(l.stopGoal(), l.opening(), v.events(), []conversation.Payload{said}, l.refinementsAnew())
 	if status != l.state.Status {
 		events = append(events, stateUpdate(conversation.KeyStatus, status))
 	}
@@ -63,6 +72,20 @@ func (l *live) send(ctx context.Context, m Message) error {
 		l.wakeSandbox()
 	}
 	return nil
+}
+
+// heldBack keeps a message that a hook blocked. No model reads it; a run that it asked
+// for is over at once (agent protocol 4.9).
+func (l *live) heldBack(m Message, said *conversation.MessageEvent, v *verdict) error {
+	events := slices.Concat(l.opening(), v.events(), []conversation.Payload{said})
+	if l.state.Status == conversation.Running || !m.Run || l.state.Status == conversation.WaitingConfirmation {
+		return l.append(events...)
+	}
+	err := l.append(append(events, ranInVain()...)...)
+	if err == nil {
+		l.e.opt.Hub.Snapshot(l.id, l.state.Head)
+	}
+	return err
 }
 
 // refinementsAnew begins the count of refinements anew: the user spoke.
@@ -113,12 +136,19 @@ func (l *live) opening() []conversation.Payload {
 }
 
 func (l *live) prompt() conversation.Payload {
-	names := map[string]string{}
-	for name, s := range l.secrets {
-		names[name] = s.Description
+	tools := l.tools()
+	in := agent.PromptInput{Plan: l.conv.AgentType == AgentPlan, WorkingDir: l.workingDir(),
+		Suffix: l.conv.Options.SystemSuffix, Secrets: descriptions(l.secrets)}
+	if l.extras != nil {
+		in.Skills = skill.Prompt(l.extras.skills, l.choice.Model)
+		if tools.has(l.e.opt.TaskTool) {
+			in.Agents = subagent.Listing(l.extras.agents)
+		}
 	}
-	return agent.PromptEvent(agent.PromptInput{Plan: l.conv.AgentType == AgentPlan,
-		WorkingDir: l.workingDir(), Suffix: l.conv.Options.SystemSuffix, Secrets: names}, l.tools().set)
+	if t := l.conv.Options.Task; t != nil {
+		in.Role, in.RoleUntrusted = t.Prompt, t.Untrusted
+	}
+	return agent.PromptEvent(in, tools.set)
 }
 
 func userMessage(m Message) *conversation.MessageEvent {
@@ -133,6 +163,8 @@ func userMessage(m Message) *conversation.MessageEvent {
 // runStarted begins a run's count and wakes the sandbox.
 func (l *live) runStarted() {
 	l.steps, l.pause, l.held = 0, false, false
+	l.ending = answered(l.history()) && l.hasHooks(hook.Stop, "") // they were asked and not heard out
+	l.spentBefore = l.spent()
 	l.memory.learnt, l.memory.refused, l.memory.vain = 0, 0, 0
 	l.wakeSandbox()
 }
@@ -162,7 +194,7 @@ func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) erro
 		if l.state.Status == conversation.Running {
 			return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
 		}
-		if !l.prepared() && (l.state.LastUserMsgID != "" || l.hasInitial()) {
+		if !l.prepared() && (l.state.LastUserMsgID != "" || l.hasInitial()) || l.opens() {
 			return e.startAgain(ctx, l.conv)
 		}
 		if l.state.Status == conversation.Finished || l.state.LastUserMsgID == "" {
@@ -186,6 +218,7 @@ func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) er
 	return e.do(ctx, owner, id, func(l *live) error {
 		if l.state.Status == conversation.Running {
 			l.pause = true
+			e.job(func() { e.pauseTasks(owner, id) })
 			return nil
 		}
 		if l.goal() != nil && l.state.Status == conversation.Finished {
@@ -195,8 +228,7 @@ func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) er
 			e.opt.Hub.Snapshot(id, l.state.Head)
 			return nil // there is no run to pause
 		}
-		err := l.transition(conversation.TrigPause, &conversation.PauseEvent{
-			Header: conversation.Head(conversation.KindPause, conversation.SourceUser, time.Time{})})
+		err := l.transition(conversation.TrigPause, pauseEvent())
 		e.opt.Hub.Snapshot(id, l.state.Head)
 		return err
 	})
@@ -256,10 +288,11 @@ func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) e
 	if err != nil {
 		return err
 	}
-	if err := e.deleteChildren(ctx, owner, id); err != nil {
-		return err
+	if conv.Options.WorkingDir != "" && conv.Options.Task == nil {
+		e.endSession(ctx, owner, id)
 	}
-	if err := e.end(ctx, id); err != nil {
+	// First its own run: it must not give tasks to others while those go.
+	if err := errors.Join(e.end(ctx, id), e.deleteChildren(ctx, owner, id), e.end(ctx, id)); err != nil {
 		return err
 	}
 	if err := e.opt.Store.Conversations().Delete(ctx, id); err != nil {
@@ -267,7 +300,9 @@ func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) e
 	}
 	e.opt.Hub.Deleted(id)
 	// A command may have loaded it again in between; what it does is void.
-	return errors.Join(e.end(ctx, id), e.deleteSandbox(ctx, owner, conv.SandboxID))
+	err = e.end(ctx, id)
+	e.closeSession(id)
+	return errors.Join(err, e.deleteSandbox(ctx, owner, conv.SandboxID))
 }
 
 func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversation.ID) error {

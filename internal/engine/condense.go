@@ -190,7 +190,7 @@ func (m *memory) condensed(err error) {
 
 // startCondense makes the view shorter.
 func (l *live) startCondense(p condense.Plan) {
-	owner, choice := l.conv.Owner, titleModel(l.choice)
+	owner, choice := l.conv.Owner, quickly(l.choice)
 	l.start(func(ctx context.Context) func(*live) {
 		own, window := l.e.condenser(p)
 		job := p.Job(window)

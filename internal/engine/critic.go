@@ -61,7 +61,7 @@ func (r *review) ask(ctx context.Context, path []conversation.Payload) (conversa
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
 	req := judge.Request(judge.Task(path), path, 0)
-	resp, err := r.e.aside(ctx, r.conv.Owner, r.conv.ID, store.UseJudge, titleModel(r.choice), req, ModelOptions{})
+	resp, err := r.e.aside(ctx, r.conv.Owner, r.conv.ID, store.UseJudge, quickly(r.choice), req, ModelOptions{})
 	if err != nil {
 		return conversation.CriticResult{}, err
 	}

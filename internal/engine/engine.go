@@ -11,6 +11,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/agent/policy"
 	"parley/internal/conversation"
+	"parley/internal/extension"
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
@@ -74,12 +75,22 @@ type Options struct {
 	Floor *policy.Rule
 	// ClientTool makes the tool that stands for one of a client's; nil = there are none.
 	ClientTool func(conversation.ClientTool) (tool.Tool, error)
-	Models     Models
-	NewMasker  func(values []string) Masker
-	Holder     string // names this server as owner of leases; stable for a data directory
-	Demo       bool   // users without a model get the scripted one
-	DemoModel  string // its id
-	HostDirs   bool   // directories of this machine may be mounted, with a proof
+	// Servers connects to MCP servers; nil = conversations have none.
+	Servers tool.ServerHost
+	// SkillTool and TaskTool name the tools that open skills and that give tasks to
+	// sub-agents; "" = none.
+	SkillTool, TaskTool string
+	// Collections are what the server's configuration adds to all conversations; nil =
+	// nothing.
+	Collections func() []extension.Bundle
+	// TrustAll runs what repositories and plugins bring without asking.
+	TrustAll  bool
+	Models    Models
+	NewMasker func(values []string) Masker
+	Holder    string // names this server as owner of leases; stable for a data directory
+	Demo      bool   // users without a model get the scripted one
+	DemoModel string // its id
+	HostDirs  bool   // directories of this machine may be mounted, with a proof
 	// Private are directories of this machine that no sandbox may see: the data
 	// directory. Nothing in them, and nothing that contains them, is mounted.
 	Private   []string
@@ -112,6 +123,8 @@ type Engine struct {
 	closed    bool
 	drained   chan struct{}
 	toolboxes sync.Map // of *toolbox, by their tools' names
+	sessions  map[conversation.ID]*session
+	tended    map[conversation.ID]bool // sub-agents that somebody waits for
 }
 
 // New returns an engine; Recover picks up what an earlier life left.
@@ -130,7 +143,8 @@ func New(opt Options) *Engine {
 	}
 	ctx, leave := context.WithCancelCause(context.Background())
 	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
-		tasks: map[string]*conversation.StartTask{}, drained: make(chan struct{})}
+		tasks: map[string]*conversation.StartTask{}, sessions: map[conversation.ID]*session{},
+		tended: map[conversation.ID]bool{}, drained: make(chan struct{})}
 	e.job(e.renewLeases)
 	return e
 }
@@ -146,6 +160,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	e.leave(ErrLeaving)
+	defer e.closeSessions()
 	select {
 	case <-e.drained:
 		return nil

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
+	"parley/internal/agent/hookrun"
 	"parley/internal/agent/judge"
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -34,13 +36,39 @@ func (e *Engine) Goal(ctx context.Context, owner string, id conversation.ID, obj
 		return fault.New(fault.Invalid, "invalid_goal", "A goal has 1 to %d iterations and an objective of at most %d bytes.", maxGoalRuns, maxObjective)
 	}
 	goal := conversation.Goal{Active: true, Status: conversation.GoalRunning, Iteration: 1, MaxIterations: maxIterations, Objective: objective}
-	return e.pursue(ctx, owner, id, func(*live) (conversation.Goal, string, error) { return goal, objective, nil })
+	v, err := e.judgeObjective(ctx, owner, id, objective)
+	if err != nil {
+		return err
+	}
+	return e.pursue(ctx, owner, id, v, func(*live) (conversation.Goal, string, error) { return goal, objective, nil })
+}
+
+// judgeObjective lets the hooks that guard messages see an objective: nil if there are
+// none, Forbidden if they block it.
+func (e *Engine) judgeObjective(ctx context.Context, owner string, id conversation.ID, objective string) (*verdict, error) {
+	m := Message{Parts: []content.Part{content.Text(objective)}}
+	var guard *hookrun.Runner
+	err := e.do(ctx, owner, id, func(l *live) error { guard = l.guardOf(&m); return l.mayPursue() })
+	if err != nil || guard == nil {
+		return nil, err
+	}
+	v, err := judgeMessage(ctx, guard, m)
+	if err != nil || !v.blocked {
+		return v, err
+	}
+	err = e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		return l.append(v.events()...)
+	})
+	return nil, errors.Join(err, fault.New(fault.Forbidden, "blocked_by_hook", "A hook blocked the objective: %s", v.outcome.Reason))
 }
 
 // ResumeGoal goes on with a goal that was interrupted or came to its last
 // iteration, which then is given as many again. Invalid without one.
 func (e *Engine) ResumeGoal(ctx context.Context, owner string, id conversation.ID) error {
-	return e.pursue(ctx, owner, id, func(l *live) (conversation.Goal, string, error) {
+	return e.pursue(ctx, owner, id, nil, func(l *live) (conversation.Goal, string, error) {
 		g := l.state.Goal
 		if g == nil || g.Status == conversation.GoalComplete {
 			return conversation.Goal{}, "", fault.New(fault.Invalid, "no_resumable_goal", "There is no goal to go on with.")
@@ -57,21 +85,12 @@ func (e *Engine) ResumeGoal(ctx context.Context, owner string, id conversation.I
 	})
 }
 
-// pursue says what a goal wants, and runs.
-func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, next func(*live) (conversation.Goal, string, error)) error {
+// pursue says what a goal wants, and runs. v is what hooks made of it, nil if they
+// were not asked.
+func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, v *verdict, next func(*live) (conversation.Goal, string, error)) error {
 	return e.do(ctx, owner, id, func(l *live) error {
-		if err := l.writable(); err != nil {
+		if err := l.mayPursue(); err != nil {
 			return err
-		}
-		switch {
-		case l.goal() != nil:
-			return fault.New(fault.Conflict, "goal_active", "The conversation works on a goal already.")
-		case l.state.Status == conversation.Running || l.work != nil:
-			return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
-		case l.state.Status == conversation.WaitingConfirmation:
-			return fault.New(fault.Conflict, codeWrongState, "Actions of the conversation wait for confirmation.")
-		case !l.prepared():
-			return fault.New(fault.Conflict, "not_ready", "The conversation is still starting.")
 		}
 		goal, text, err := next(l)
 		if err != nil {
@@ -80,15 +99,37 @@ func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, n
 		if err := l.refresh(ctx); err != nil {
 			return err
 		}
-		return l.command(goal, text)
+		return l.command(goal, text, v)
 	})
 }
 
+// mayPursue refuses a goal that cannot be worked on now.
+func (l *live) mayPursue() error {
+	switch {
+	case l.stalled != nil:
+		return l.writable()
+	case l.goal() != nil:
+		return fault.New(fault.Conflict, "goal_active", "The conversation works on a goal already.")
+	case l.state.Status == conversation.Running || l.work != nil:
+		return fault.New(fault.Conflict, CodeRunning, "The conversation is running already.")
+	case l.state.Status == conversation.WaitingConfirmation:
+		return fault.New(fault.Conflict, codeWrongState, "Actions of the conversation wait for confirmation.")
+	case !l.prepared() || l.opens():
+		return errNotReady()
+	}
+	return nil
+}
+
+func errNotReady() error {
+	return fault.New(fault.Conflict, "not_ready", "The conversation is still starting.")
+}
+
 // command appends a goal's next message and starts a run.
-func (l *live) command(goal conversation.Goal, text string) error {
+func (l *live) command(goal conversation.Goal, text string, v *verdict) error {
 	m := Message{Parts: []content.Part{content.Text(text)}}
-	events := append(l.opening(), userMessage(m), stateUpdate(conversation.KeyGoal, goal))
-	events = append(events, l.refinementsAnew()...)
+	said := userMessage(m)
+	l.enrich(said, v)
+	events := slices.Concat(l.opening(), v.events(), []conversation.Payload{said, stateUpdate(conversation.KeyGoal, goal)}, l.refinementsAnew())
 	if err := l.append(append(events, stateUpdate(conversation.KeyStatus, conversation.Running))...); err != nil {
 		return err
 	}
@@ -160,7 +201,7 @@ var endsGoal = map[conversation.Trigger]bool{conversation.TrigFail: true, conver
 
 // startJudge asks whether the goal of a run that finished is reached.
 func (l *live) startJudge() {
-	goal, owner, choice, history := *l.goal(), l.conv.Owner, titleModel(l.choice), l.history()
+	goal, owner, choice, history := *l.goal(), l.conv.Owner, quickly(l.choice), l.history()
 	l.start(func(ctx context.Context) func(*live) {
 		limit, cancel := context.WithTimeout(ctx, judgeTime)
 		defer cancel()

@@ -6,17 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"parley/internal/account"
 	"parley/internal/agent"
+	"parley/internal/agent/hookrun"
 	"parley/internal/agent/policy"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/spend"
 	"parley/internal/store"
 	"parley/internal/stream"
+	"parley/internal/tool"
 )
 
 // command is something to do in a conversation's goroutine.
@@ -45,41 +48,53 @@ type live struct {
 
 	sandbox atomicString
 	running atomic.Bool
-	head    atomic.Int64                // for deltas, which are sent from the work's goroutine
-	lease   atomic.Int64                // generation; 0 = not held
-	calls   atomic.Pointer[foldedCalls] // nil while the log was never read
+	head    atomic.Int64                                    // for deltas, which are sent from the work's goroutine
+	lease   atomic.Int64                                    // generation; 0 = not held
+	calls   atomic.Pointer[foldedCalls]                     // nil while the log was never read
+	offered atomic.Pointer[[]tool.Tool]                     // of MCP servers, for sub-agents
+	known   atomic.Pointer[map[string]account.CustomSecret] // the secrets, for what runs beside the goroutine
 
 	// owned by the goroutine
-	conv       *conversation.Conversation
-	state      *conversation.State
-	masker     Masker
-	secrets    map[string]account.CustomSecret
-	choice     account.LLM  // the model, with the key to use now
-	edited     *account.LLM // the conversation's profile, if it names another model than the record
-	fallbacks  []account.LLM
-	missing    []string                  // fallbacks that the owner does not have
-	titler     account.LLM               // the model that makes titles
-	searchKey  account.Secret            // of the web search
-	seer       string                    // the profile that looks at images for a model that cannot; "" = none
-	box        *toolbox                  // with the client's tools; nil = not made yet, or there are none
-	boxKey     string                    // what box was made for
-	budget     *float64                  // the owner's ceiling for a conversation, USD; nil = none
-	ceilings   store.Ceilings            // of the next call
-	anchor     *spend.Anchor             // of the last call of the agent's model
-	anchoredAt account.LLM               // what that model was made from
-	owed       []*bill                   // what calls cost and no append has taken
-	audited    map[string]store.Spending // what the ledger has by use, if it was asked since the last append
-	held       bool                      // its sandbox is paused: no tool runs until that changes
-	wakes      int                       // how often something outside changed
-	memory     memory
-	work       *work
-	batch      *batch          // the work, where that is tool calls
-	seen       string          // the last user message that the model read for its newest answer; "" = not known
-	pause      bool            // pause at the next step boundary
-	interrupts []chan struct{} // wait for the end of the work
-	steps      int             // model calls of this run
-	stalled    func()          // appends what could not be stored; tried again
-	quit       error           // the goroutine must end
+	conv        *conversation.Conversation
+	state       *conversation.State
+	masker      Masker
+	secrets     map[string]account.CustomSecret
+	choice      account.LLM  // the model, with the key to use now
+	edited      *account.LLM // the conversation's profile, if it names another model than the record
+	fallbacks   []account.LLM
+	missing     []string                  // fallbacks that the owner does not have
+	titler      account.LLM               // the model that makes titles
+	searchKey   account.Secret            // of the web search
+	seer        string                    // the profile that looks at images for a model that cannot; "" = none
+	settings    *account.Settings         // the owner's, as refresh found them
+	extras      *extras                   // nil until they were read
+	session     *session                  // the MCP servers; nil = none
+	background  *hookrun.Background       // hooks that nobody waits for; nil = there were none
+	beginning   bool                      // the hooks of the beginning run
+	taskNotes   []conversation.TaskNote   // how tasks are, as this life of the conversation knows it
+	box         *toolbox                  // as tools returned it last; nil = not made yet
+	boxKey      string                    // which of Parley's box was made with
+	boxServers  []tool.Tool               // which of the servers'
+	budget      *float64                  // the owner's ceiling for a conversation, USD; nil = none
+	ceilings    store.Ceilings            // of the next call
+	anchor      *spend.Anchor             // of the last call of the agent's model
+	anchoredAt  account.LLM               // what that model was made from
+	owed        []*bill                   // what calls cost and no append has taken
+	audited     map[string]store.Spending // what the ledger has by use, if it was asked since the last append
+	held        bool                      // its sandbox is paused: no tool runs until that changes
+	wakes       int                       // how often something outside changed
+	memory      memory
+	work        *work
+	batch       *batch             // the work, where that is tool calls
+	seen        string             // the last user message that the model read for its newest answer; "" = not known
+	pause       bool               // pause at the next step boundary
+	ending      bool               // the run is over once its hooks agree
+	tasks       int                // the highest number of a task; 0 = not known yet
+	spentBefore conversation.Money // what the conversation had cost when its run began
+	interrupts  []chan struct{}    // wait for the end of the work
+	steps       int                // model calls of this run
+	stalled     func()             // appends what could not be stored; tried again
+	quit        error              // the goroutine must end
 }
 
 // foldedCalls are the model calls that the log shows up to its head.
@@ -111,6 +126,8 @@ func (l *live) run() {
 	ctx := l.e.ctx
 	defer l.memory.condensed(errStopping())
 	defer l.release()
+	defer l.leaveSession()
+	defer l.leaveHooks()
 	defer l.payUp()
 	if err := l.load(ctx); err != nil {
 		l.refuse(err)
@@ -130,6 +147,7 @@ func (l *live) run() {
 		case <-l.wake:
 			l.wakes++
 			l.held = false
+			l.lookAround()
 		case <-retry.C:
 			l.retryStalled()
 			continue // no sign of life: the idle timer goes on
@@ -204,6 +222,9 @@ func (l *live) load(ctx context.Context) error {
 			break
 		}
 	}
+	if err := l.extend(ctx); err != nil {
+		return err
+	}
 	if err := l.correct(); err != nil {
 		return err
 	}
@@ -222,8 +243,26 @@ func (l *live) apply(ev conversation.Event) error {
 	return nil
 }
 
-// history is what the agent knows: the branch that it works on.
-func (l *live) history() []conversation.Payload { return l.state.Branch.Path() }
+// history is what the agent knows: the branch that it works on, without the messages
+// that a hook held back.
+func (l *live) history() []conversation.Payload {
+	path, blocked := l.state.Branch.Path(), l.state.Extensions.BlockedMessages
+	if len(blocked) == 0 {
+		return path
+	}
+	return slices.DeleteFunc(slices.Clone(path), func(p conversation.Payload) bool {
+		m, ok := p.(*conversation.MessageEvent)
+		_, held := blocked[conversation.HeaderOf(p).ID]
+		return ok && held && m.Source == conversation.SourceUser
+	})
+}
+
+// lookAround takes in what changed outside while nothing was to be stored.
+func (l *live) lookAround() {
+	if l.stalled == nil && l.quit == nil && l.prepared() {
+		l.noteExtras()
+	}
+}
 
 // parkGrace is how long work may still end by itself when the server leaves.
 const parkGrace = 2 * time.Second
@@ -391,7 +430,7 @@ func (l *live) transition(t conversation.Trigger, before ...conversation.Payload
 
 // runEnded resets what belongs to a run.
 func (l *live) runEnded() {
-	l.steps, l.pause = 0, false
+	l.steps, l.pause, l.ending = 0, false, false
 	l.e.opt.Hub.Snapshot(l.id, l.state.Head)
 }
 
@@ -450,10 +489,13 @@ func (l *live) settle(t conversation.Trigger, payloads []conversation.Payload) e
 }
 
 func (l *live) retryStalled() {
-	if again := l.stalled; again != nil {
-		l.stalled = nil
-		again()
+	again := l.stalled
+	if again == nil {
+		return
 	}
+	l.stalled = nil
+	again()
+	l.lookAround()
 }
 
 // policy is what the conversation's owner and the server decided about

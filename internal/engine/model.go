@@ -54,6 +54,9 @@ func (l *live) startModel() {
 	if l.noteFallbacks(); l.quit != nil {
 		return
 	}
+	if l.noteExtras(); l.quit != nil {
+		return
+	}
 	if l.followProfile(ctx); l.quit != nil {
 		return
 	}
@@ -268,10 +271,10 @@ func (l *live) modelDone(cause error, s *step, resp *llm.Response, turn agent.Tu
 	case turn.Confirm:
 		trigger = conversation.TrigConfirm
 	case turn.Finish && l.state.LastUserMsgID != s.seen:
-		events = append(events, nudge("The user's last message arrived while you were answering. Take it into account and go on."))
+		events = append(events, nudge(goOnText))
 	case turn.Finish:
 		more := l.refine(criticism(turn.Events), notes)
-		if events = append(events, more...); more == nil {
+		if events = append(events, more...); more == nil && !l.ends() {
 			trigger = conversation.TrigFinish
 		}
 	}
@@ -290,7 +293,8 @@ func criticism(events []conversation.Payload) *conversation.CriticResult {
 
 // notesAfter are the notes after an answer, and whether they tell anything new.
 func (l *live) notesAfter(resp *llm.Response) (conversation.AgentNotes, bool) {
-	notes := conversation.AgentNotes{MissingFallbacks: l.missing, Refinements: l.state.Notes.Refinements}
+	notes := l.withExtras(l.state.Notes)
+	notes.LLMRetry, notes.Recoveries, notes.MissingFallbacks = nil, 0, l.missing
 	news := !reflect.DeepEqual(notes, l.state.Notes)
 	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
 		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley/internal/conversation"
@@ -73,9 +74,14 @@ func (l *live) recover(_ context.Context) error {
 	}
 	events := l.answers("The server was restarted while this ran, so its outcome is unknown. " +
 		"Check what it has done before you run it again.")
+	if l.conv.Options.Task != nil && !l.e.tends(l.id) { // whoever gave it the task can go on with it
+		return l.transition(conversation.TrigPause, slices.Concat(events, l.retryOver(), []conversation.Payload{pauseEvent()})...)
+	}
+	l.ending = len(l.state.Pending) == 0 && answered(l.history())
 	notes := l.state.Notes
 	notes.LLMRetry = nil
 	notes.Recoveries++
+	notes.Tasks = endedTasks(notes.Tasks)
 	events = append(events, stateUpdate(conversation.KeyAgentState, notes))
 	if notes.Recoveries <= maxRecoveries {
 		return l.append(events...)

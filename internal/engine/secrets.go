@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,6 +86,7 @@ func (l *live) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.settings = settings
 	l.choice, l.edited = currentLLM(settings, l.conv), nil
 	if p, err := settings.Profile(l.conv.Options.LLMProfile); err == nil && p.Model != l.conv.Options.LLM.Model {
 		l.edited = &p
@@ -94,9 +96,84 @@ func (l *live) refresh(ctx context.Context) error {
 	l.remember(settings)
 	l.searchKey, l.seer = settings.SearchAPIKey, l.seerOf(settings)
 	l.budget, l.ceilings = budgetOf(settings), l.e.ceilingsOf(settings)
-	l.secrets = secretsOf(settings, l.conv)
-	l.masker = l.e.opt.NewMasker(secretValues(settings, l.conv))
+	if t := l.conv.Options.Task; t != nil && t.MaxBudget > 0 {
+		own := l.spentBefore + conversation.MoneyOf(t.MaxBudget)
+		l.ceilings.Own = &own
+	}
+	values := secretValues(settings, l.conv)
+	secrets := secretsOf(settings, l.conv)
+	above, err := l.e.above(ctx, l.conv)
+	if err != nil {
+		return err
+	}
+	inheritSecrets(secrets, l.conv, above)
+	for _, parent := range above {
+		values = append(values, secretValues(settings, parent)...)
+	}
+	l.secrets = secrets
+	l.known.Store(&secrets)
+	l.masker = l.e.opt.NewMasker(values)
+	if l.extras != nil {
+		l.setServers()
+	}
 	return nil
+}
+
+// above are the conversations that a sub-agent works for, the nearest first: none for
+// a conversation of the user's. One that is gone is being deleted, and those below it
+// are, too.
+func (e *Engine) above(ctx context.Context, conv *conversation.Conversation) ([]*conversation.Conversation, error) {
+	var all []*conversation.Conversation
+	for conv.Options.Task != nil && len(all) < maxDepth {
+		parent, err := e.opt.Store.Conversations().Get(ctx, conv.Owner, conv.ParentID)
+		if fault.Is(err, fault.NotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		all, conv = append(all, parent), parent
+	}
+	return all, nil
+}
+
+// inheritSecrets adds the secrets that those above a sub-agent have now. The nearer
+// one wins.
+func inheritSecrets(secrets map[string]account.CustomSecret, conv *conversation.Conversation, above []*conversation.Conversation) {
+	for _, parent := range slices.Backward(above) {
+		maps.Copy(secrets, parent.Options.Secrets)
+	}
+	maps.Copy(secrets, conv.Options.Secrets)
+}
+
+// secretsNow looks the secrets of a conversation up anew.
+func (e *Engine) secretsNow(ctx context.Context, owner string, id conversation.ID) (map[string]account.CustomSecret, error) {
+	conv, err := e.opt.Store.Conversations().Get(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := e.opt.Store.Accounts().Settings(ctx, owner)
+	if fault.Is(err, fault.NotFound) {
+		settings, err = account.DefaultSettings(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	above, err := e.above(ctx, conv)
+	secrets := secretsOf(settings, conv)
+	inheritSecrets(secrets, conv, above)
+	return secrets, err
+}
+
+// lateSecrets looks secrets up when a command is about to run: those whose names it
+// mentions, as the conversation has them then.
+func (l *live) lateSecrets() func(command string) map[string]string {
+	return func(command string) map[string]string {
+		if all := l.known.Load(); all != nil {
+			return secretsNamed(*all, command)
+		}
+		return nil
+	}
 }
 
 func (e *Engine) maskerFor(ctx context.Context, conv *conversation.Conversation) (Masker, error) {
@@ -151,18 +228,6 @@ func hidden(path, value string) []string {
 	return []string{value}
 }
 
-// secretsFor returns the secrets whose names a command mentions.
-func (l *live) secretsFor(command string) map[string]string {
-	found := map[string]string{}
-	lower := strings.ToLower(command)
-	for name, s := range l.secrets {
-		if name != "" && strings.Contains(lower, strings.ToLower(name)) {
-			found[name] = s.Value.Reveal()
-		}
-	}
-	return found
-}
-
 // maskPayload hides secrets in everything of an event that is free text. Members
 // that carry structure (kinds, ids, roles) stay: a secret that equals one of them
 // must not break the log.
@@ -198,6 +263,11 @@ func maskPayload(p conversation.Payload, m Masker) {
 		e.RejectionReason = m.Mask(e.RejectionReason)
 	case *conversation.Condensation:
 		e.Summary = m.Mask(e.Summary)
+	case *conversation.HookExecutionEvent:
+		for _, text := range []*string{&e.Command, &e.Stdout, &e.Stderr, &e.Reason, &e.Context, &e.Error} {
+			*text = m.Mask(*text)
+		}
+		e.Input = maskJSON(e.Input, m)
 	case *conversation.StateUpdateEvent:
 		switch e.Key {
 		case conversation.KeyAgentState:

@@ -191,6 +191,8 @@ func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
 	opt.Confirmation, opt.Analyzer, opt.Stuck, opt.Critic = req.Confirmation, req.Analyzer, req.Stuck, req.Critic
 	opt.NoTitle, opt.TitleProfile = req.NoTitle, req.TitleProfile
 	opt.Condenser, opt.AskedDir = req.Condenser, req.WorkingDir
+	opt.Plugins, opt.Brought, opt.NoProject, opt.ToolFilter = req.Plugins, req.Brought, req.NoProject, req.ToolFilter
+	opt.DisabledSkills, opt.UserSuffix, opt.Task = req.DisabledSkills, req.UserSuffix, req.Task
 	if err := checkLoop(req); err != nil {
 		return err
 	}
@@ -200,6 +202,9 @@ func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
 // checkLoop refuses what no run could follow.
 func checkLoop(req *StartRequest) error {
 	if err := checkSecrets(req.Secrets); err != nil {
+		return err
+	}
+	if err := checkBrought(req); err != nil {
 		return err
 	}
 	if _, err := condense.FromOptions(req.Condenser, condense.Defaults{}, "condenser"); err != nil {
@@ -371,9 +376,12 @@ func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) erro
 	if err != nil {
 		return err
 	}
+	if err := e.bring(ctx, task, conv, hands, dir); err != nil {
+		return err
+	}
 	e.progress(task, conversation.TaskConversation)
 	_, err = e.opt.Store.Conversations().Update(ctx, conv.ID, time.Now().UTC(), func(c *conversation.Conversation) error {
-		c.Options.WorkingDir = dir
+		c.Options.WorkingDir, c.Options.Brought = dir, nil
 		return nil
 	})
 	if err != nil {
@@ -407,50 +415,10 @@ func (e *Engine) sandboxFor(ctx context.Context, task *conversation.StartTask, c
 	return e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, true)
 }
 
-// sayFirst appends the first message and starts the run, unless an earlier life
-// of the server did. fresh says that the working directory is new, so that
-// nothing can have run yet: an error is that of a start which failed.
-func (e *Engine) sayFirst(ctx context.Context, conv *conversation.Conversation, fresh bool) error {
-	return e.do(ctx, conv.Owner, conv.ID, func(l *live) error {
-		stored, err := e.opt.Store.Conversations().Get(ctx, "", conv.ID)
-		if err != nil {
-			return err
-		}
-		l.adopt(stored)
-		if l.hasInitial() {
-			return l.send(ctx, l.initial())
-		}
-		failed := fresh && l.state.Status == conversation.Error
-		if l.state.LastUserMsgID == "" || l.state.Status != conversation.Idle && !failed {
-			return nil
-		}
-		events := l.opening()
-		if failed && events == nil { // told before the directory was known
-			events = append(events, l.prompt())
-		}
-		if err := l.transition(conversation.TrigRun, events...); err != nil { // what was said meanwhile
-			return err
-		}
-		l.runStarted()
-		return nil
-	})
-}
-
 // adopt takes a newer record over.
 func (l *live) adopt(conv *conversation.Conversation) {
 	l.conv = conv
 	l.sandbox.Store(conv.SandboxID)
-}
-
-// hasInitial reports whether there is a first message that was not said yet.
-// Others may have been: a user may write before the start is through.
-func (l *live) hasInitial() bool {
-	_, said := l.state.Branch.At(conversation.InitialMessageID(l.id))
-	return len(l.conv.InitialMessage) > 0 && !said
-}
-
-func (l *live) initial() Message {
-	return Message{ID: conversation.InitialMessageID(l.id), Parts: l.conv.InitialMessage, Run: true}
 }
 
 // startFailed says in the task and in the conversation why the start failed. The

@@ -35,8 +35,7 @@ func (l *live) next() {
 		return
 	}
 	if l.pause {
-		l.must(l.boundary, conversation.TrigPause, &conversation.PauseEvent{
-			Header: conversation.Head(conversation.KindPause, conversation.SourceUser, time.Time{})})
+		l.must(l.boundary, conversation.TrigPause, pauseEvent())
 		return
 	}
 	if l.held {
@@ -46,11 +45,15 @@ func (l *live) next() {
 		l.startBatch()
 		return
 	}
+	if l.ending {
+		l.startStop()
+		return
+	}
 	if over := l.overLimit(); over != nil {
 		l.must(l.boundary, conversation.TrigFail, over)
 		return
 	}
-	if l.repeats() {
+	if l.repeats() || l.awaitServers() {
 		return
 	}
 	l.startModel()

@@ -140,7 +140,13 @@ func TestInvariantsUnderRandomCommands(t *testing.T) {
 	ids := make([]conversation.ID, 4)
 	for i := range ids {
 		confirm := i%2 == 1
-		ids[i] = w.beginWith(engine.StartRequest{Owner: owner, ConfirmationMode: &confirm,
+		// Guards that now agree, now fail, now block, and are asked about every end.
+		hooks := withHooks(`{"PreToolUse":[{"matcher":"sh","hooks":[{"type":"command","command":"exit $(($$ % 3))"}]}],`+
+			`"Stop":[{"hooks":[{"type":"command","command":"exit $(($$ % 2 * 2))"}]}],"UserPromptSubmit":[{"hooks":[{"type":"command","command":"exit 0"}]}]}`, "").Brought
+		if i < 2 {
+			hooks = nil
+		}
+		ids[i] = w.beginWith(engine.StartRequest{Owner: owner, ConfirmationMode: &confirm, Brought: hooks,
 			InitialMessage: []content.Part{content.Text("begin")}, Condenser: &conversation.Condenser{Kind: conversation.CondenserSummarizing, MaxSize: 16},
 			Critic: &conversation.Critic{Kind: conversation.CriticFinished, Refinement: &conversation.Refinement{MaxIterations: 1}}})
 	}

@@ -84,7 +84,7 @@ const titlePrompt = "You give conversations their titles. Read the first message
 // askForTitle calls the model of titles in the background. The run does not wait
 // for it, and its failure changes nothing.
 func (l *live) askForTitle(now, text string) {
-	e, owner, id, choice := l.e, l.conv.Owner, l.id, titleModel(l.titler)
+	e, owner, id, choice := l.e, l.conv.Owner, l.id, quickly(l.titler)
 	e.job(func() {
 		ctx, cancel := context.WithTimeout(e.ctx, titleTime)
 		defer cancel()
@@ -104,17 +104,6 @@ func classOf(err error) string {
 		return string(le.Class)
 	}
 	return fault.KindOf(err).String()
-}
-
-// titleModel asks for little thought and little patience.
-func titleModel(l account.LLM) account.LLM {
-	attempts := 2
-	l.Attempts, l.ReasoningBudget, l.Fallbacks = &attempts, 0, nil
-	switch l.ReasoningEffort {
-	case "medium", "high", "xhigh":
-		l.ReasoningEffort = "low"
-	}
-	return l
 }
 
 func titleRequest(text string) *llm.Request {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/llm"
+	"parley/internal/skill"
 	"parley/internal/tool"
 )
 
@@ -102,6 +104,22 @@ func (e *Engine) expand(names []string) []string {
 	return all
 }
 
+// knownTools are the tools that a sub-agent asks for and may have: those that its
+// parent has, and those that only read. Names of tools that do not exist are left out.
+func (e *Engine) knownTools(asked, has []string) []string {
+	var names []string
+	for _, name := range e.expand(asked) {
+		t, ok := e.opt.Tools.Lookup(name)
+		if ok && !t.Spec().NoConfirm && (slices.Contains(has, name) || t.Spec().ReadOnly && !t.Spec().OpenWorld) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 { // which would stand for the default set
+		return []string{agent.ToolFinish}
+	}
+	return names
+}
+
 // chooseTools checks the names that a start asks for.
 func (e *Engine) chooseTools(names []string) ([]string, error) {
 	if _, unknown := e.opt.Tools.Pick(e.expand(names)); len(unknown) > 0 {
@@ -145,11 +163,13 @@ func (l *live) tools() *toolbox {
 		}
 		names = append(names, extra...)
 	}
-	if len(l.conv.Options.ClientTools) == 0 {
-		return l.e.toolbox(names)
-	}
-	if key := strings.Join(names, " "); l.box == nil || l.boxKey != key {
-		l.box, l.boxKey = l.withClientTools(names), key
+	servers := l.serverTools()
+	l.offered.Store(&servers)
+	if key := strings.Join(names, " "); l.box == nil || l.boxKey != key || !slices.Equal(l.boxServers, servers) {
+		l.box, l.boxKey, l.boxServers = l.e.toolbox(names), key, servers
+		if len(l.conv.Options.ClientTools)+len(servers) > 0 || l.conv.Options.ToolFilter != "" {
+			l.box = l.withForeignTools(l.box.set, servers)
+		}
 	}
 	return l.box
 }
@@ -164,26 +184,81 @@ func (l *live) extraTools() []string {
 	if l.e.opt.VisionTool != "" && l.seer != "" {
 		names = append(names, l.e.opt.VisionTool)
 	}
+	if l.extras == nil {
+		return names
+	}
+	if l.e.opt.SkillTool != "" && len(skill.Invocable(l.extras.skills)) > 0 {
+		names = append(names, l.e.opt.SkillTool)
+	}
+	if l.e.opt.TaskTool != "" && l.delegates() {
+		names = append(names, l.e.opt.TaskTool)
+	}
 	return names
 }
 
-// withClientTools adds the client's tools. One that cannot be used any more is
-// left out.
-func (l *live) withClientTools(names []string) *toolbox {
-	all := l.e.toolbox(names).set.Tools()
+// delegates reports whether the agent can give tasks away without having asked for the
+// tool: the owner wants it, or there are agents for it. The last of nested agents
+// cannot.
+func (l *live) delegates() bool {
+	o := &l.conv.Options
+	if o.Task != nil && o.Task.Depth >= maxDepth || len(o.Tools) > 0 {
+		return false
+	}
+	if on := l.settings.SubAgents; on != nil {
+		return *on
+	}
+	return l.extras.own
+}
+
+// withForeignTools adds the tools of the client and of MCP servers, and applies the
+// filter. One that cannot be used any more, or has the name of another one, is left
+// out.
+func (l *live) withForeignTools(own *tool.Set, servers []tool.Tool) *toolbox {
+	all := own.Tools()
+	taken := map[string]bool{}
+	for _, t := range all {
+		taken[t.Spec().Name] = true
+	}
+	add := func(t tool.Tool) {
+		name := t.Spec().Name
+		if taken[name] {
+			l.e.opt.Logger.Warn("tool left out: another one has its name", "conversation", l.id, "tool", name)
+			return
+		}
+		taken[name] = true
+		all = append(all, t)
+	}
 	for _, t := range l.conv.Options.ClientTools {
 		if made, err := l.e.clientTool(t); err == nil {
-			all = append(all, made)
+			add(made)
 		} else {
 			l.e.opt.Logger.Warn("client tool left out", "conversation", l.id, "tool", t.Name, "error", err)
 		}
 	}
-	set, err := tool.NewSet(all...)
-	if err != nil { // a later version has a tool of that name
-		l.e.opt.Logger.Warn("client tools left out", "conversation", l.id, "error", err)
-		return l.e.toolbox(names)
+	for _, t := range servers {
+		add(t)
+	}
+	set, err := tool.NewSet(l.filtered(all)...)
+	if err != nil { // names are different
+		return newToolbox(own)
 	}
 	return newToolbox(set)
+}
+
+// filtered keeps the tools whose names begin as the conversation's filter says, and
+// those that every agent has.
+func (l *live) filtered(all []tool.Tool) []tool.Tool {
+	if l.conv.Options.ToolFilter == "" {
+		return all
+	}
+	re, err := regexp.Compile("^(?:" + l.conv.Options.ToolFilter + ")")
+	if err != nil { // checked at the start
+		return all
+	}
+	return slices.DeleteFunc(all, func(t tool.Tool) bool {
+		spec := t.Spec()
+		return !spec.NoConfirm && !re.MatchString(spec.Name)
+	})
 }
 
 // seerOf is the profile whose model looks at images for one that cannot see; ""

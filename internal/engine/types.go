@@ -4,6 +4,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/content"
 	"parley/internal/conversation"
+	"parley/internal/extension"
 	"parley/internal/store"
 )
 
@@ -58,6 +59,13 @@ type StartRequest struct {
 	TitleProfile     string // of the owner; "" = the settings'
 	WorkingDir       string // to work in, absolute, inside the sandbox; "" = the engine chooses
 	Echo             []byte // the request as JSON, secrets masked, for the task
+	Plugins          []conversation.Plugin
+	Brought          *extension.Bundle  // skills, hooks and agents of the request; nil = none
+	NoProject        bool               // skills of the working directory are not loaded
+	ToolFilter       string             // expression that names of tools must begin with; "" = any
+	DisabledSkills   []string           // names, beside those of the settings
+	UserSuffix       string             // added to each message of the user's, for the model
+	Task             *conversation.Task // of a sub-agent
 }
 
 // ForkRequest copies a conversation's branch into a new one.

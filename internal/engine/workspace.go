@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/internal/account"
 	"parley/internal/conversation"
+	"parley/internal/extension"
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/tool"
@@ -59,10 +61,7 @@ func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, co
 	if err := e.exec(ctx, conv, hands, req, "The workspace could not be prepared"); err != nil {
 		return "", err
 	}
-	if conv.Repository == "" {
-		return dir, nil
-	}
-	return dir, e.setUp(ctx, task, conv, hands, dir)
+	return dir, nil
 }
 
 // baseDir is where the conversation works. Conversations that share a sandbox
@@ -168,19 +167,31 @@ func repositoryURL(conv *conversation.Conversation) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}, nil
 }
 
-// setUp runs what the repository brings: its set-up script and its commit hook.
-// Both run inside the sandbox only, and that they fail does not stop a start.
-func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation, hands tool.Hands, dir string) error {
+// The set-up scripts of a repository.
+const (
+	setupScript = ".openhands/setup.sh"
+	commitHook  = ".openhands/pre-commit.sh"
+)
+
+// setUp runs what a trusted repository brings: its set-up script and its commit hook,
+// each only while it is as it was when it was trusted. Both run inside the sandbox
+// only, and that they fail does not stop a start. next hears of each step.
+func (e *Engine) setUp(ctx context.Context, conv *conversation.Conversation, hands tool.Hands, b extension.Bundle, next func(conversation.TaskStatus)) error {
 	for _, step := range []struct {
-		status conversation.TaskStatus
-		script string
+		status        conversation.TaskStatus
+		name, command string
 	}{
-		{conversation.TaskSetupScript, "if [ -f .openhands/setup.sh ]; then bash .openhands/setup.sh; fi"},
-		{conversation.TaskGitHooks, installHook},
+		{conversation.TaskSetupScript, setupScript, `exec bash "$1"`},
+		{conversation.TaskGitHooks, commitHook, installHook},
 	} {
-		e.progress(task, step.status)
-		res, err := hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/bash", "-c", step.script}, Dir: dir,
-			Timeout: setupTimeout, MaxOutput: 1 << 16})
+		next(step.status)
+		file := path.Join(b.Root, step.name)
+		at := slices.IndexFunc(b.Pins, func(p extension.Pin) bool { return p.Path == file })
+		if at < 0 || !slices.Contains(b.Scripts, step.name) {
+			continue
+		}
+		res, err := hands.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/bash", "-c", whileTrusted + step.command, "set-up", file, b.Pins[at].SHA256},
+			Dir: b.Root, Timeout: setupTimeout, MaxOutput: 1 << 16})
 		if err != nil {
 			return err
 		}
@@ -188,15 +199,18 @@ func (e *Engine) setUp(ctx context.Context, task *conversation.StartTask, conv *
 			e.opt.Logger.Warn("a step of the repository's set-up failed", "conversation", conv.ID, "step", step.status, "exit_code", res.ExitCode)
 		}
 	}
-	e.progress(task, conversation.TaskSkills)
 	return nil
 }
 
-const installHook = `if [ -f .openhands/pre-commit.sh ] && [ -d .git ]; then
+// whileTrusted ends a script unless the file $1 has the SHA-256 $2.
+const whileTrusted = `sum=$(command -p sha256sum <"$1") && [ "${sum%% *}" = "$2" ] || exit 126
+`
+
+const installHook = `if [ -d .git ]; then
   hook=.git/hooks/pre-commit
   mkdir -p .git/hooks
   if [ -f "$hook" ] && [ ! -f "$hook.local" ]; then mv "$hook" "$hook.local"; fi
-  cp .openhands/pre-commit.sh "$hook" && chmod +x "$hook"
+  cp "$1" "$hook" && chmod +x "$hook"
 fi`
 
 func (e *Engine) exec(ctx context.Context, conv *conversation.Conversation, hands tool.Hands, req tool.ExecRequest, what string) error {

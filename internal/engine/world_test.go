@@ -469,6 +469,12 @@ func (w *world) trace(id conversation.ID) []string {
 			if p.Key == conversation.KeyStatus {
 				out = append(out, "status "+strings.Trim(string(p.Value), `"`))
 			}
+		case *conversation.HookExecutionEvent:
+			text := "hook " + p.EventType
+			if p.Blocked {
+				text += " blocked"
+			}
+			out = append(out, text)
 		case *conversation.PauseEvent:
 			out = append(out, "pause")
 		case *conversation.InterruptEvent:

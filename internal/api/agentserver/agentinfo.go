@@ -15,6 +15,7 @@ type agentInfo struct {
 	LLM                 llmInfo              `json:"llm"`
 	Tools               []toolInfo           `json:"tools"`
 	MCPConfig           map[string]any       `json:"mcp_config"`
+	Filter              *string              `json:"filter_tools_regex"`
 	IncludeDefaultTools []string             `json:"include_default_tools"`
 	AgentContext        *contextInfo         `json:"agent_context"`
 	Condenser           map[string]any       `json:"condenser"`
@@ -36,8 +37,11 @@ type toolInfo struct {
 }
 
 type contextInfo struct {
-	Skills []json.RawMessage `json:"skills"`
-	Suffix *string           `json:"system_message_suffix"`
+	Skills        []json.RawMessage `json:"skills"`
+	Suffix        *string           `json:"system_message_suffix"`
+	UserSuffix    *string           `json:"user_message_suffix"`
+	ProjectSkills bool              `json:"load_project_skills"`
+	Disabled      []string          `json:"disabled_skills"`
 }
 
 type clientToolInfo struct {
@@ -59,10 +63,10 @@ func renderAgent(v *engine.View) agentInfo {
 	}
 	return agentInfo{
 		Kind: "Agent", LLM: renderLLM(o.LLM, "agent", true),
-		Tools: tools, MCPConfig: map[string]any{},
-		IncludeDefaultTools: []string{"FinishTool", "ThinkTool"},
-		AgentContext:        &contextInfo{[]json.RawMessage{}, orNull(o.SystemSuffix)},
-		Condenser:           renderCondenser(o.Condenser, o.LLM), Critic: o.Critic,
+		Tools: tools, MCPConfig: o.MCP.RenderServers(),
+		Filter: orNull(o.ToolFilter), IncludeDefaultTools: []string{"FinishTool", "ThinkTool"},
+		AgentContext: &contextInfo{[]json.RawMessage{}, orNull(o.SystemSuffix), orNull(o.UserSuffix), !o.NoProject, append([]string{}, o.DisabledSkills...)},
+		Condenser:    renderCondenser(o.Condenser, o.LLM), Critic: o.Critic,
 		ToolConcurrency: cmp.Or(o.ToolConcurrency, engine.DefaultConcurrency),
 	}
 }

@@ -20,10 +20,12 @@ import (
 	"parley/internal/api/profiles"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/extension"
 	"parley/internal/fault"
 	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/stream"
+	"parley/internal/tool"
 )
 
 //go:embed openapi.yaml
@@ -57,6 +59,12 @@ type Engine interface {
 	SwitchProfile(ctx context.Context, owner string, id conversation.ID, name string) error
 	SwitchLLM(ctx context.Context, owner string, id conversation.ID, l account.LLM) error
 	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
+	Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error)
+	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Trust(ctx context.Context, owner string, id conversation.ID, subject, hash string, trusted bool) error
+	Project(ctx context.Context, owner, sandboxID, dir string) (extension.Bundle, error)
+	Shared(ctx context.Context, owner string) ([]extension.Bundle, error)
+	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
 	ToolNames() []string
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
@@ -80,6 +88,7 @@ type Config struct {
 	// ServerInfo is the body of /server_info.
 	ServerInfo func() any
 	Models     func() []llm.Offer // that users can choose, sorted by id; nil = none
+	OAuth      httpkit.Logins     // at MCP servers; nil = 501
 	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
@@ -148,6 +157,15 @@ func (s *Server) handlers() httpkit.Handlers {
 		"get_event":               s.getEvent,
 		"list_llm_providers":      s.llmProviders,
 		"list_tools":              s.tools,
+		"list_skills":             s.listSkills,
+		"list_hooks":              s.listHooks,
+		"list_sub_agents":         s.listAgents,
+		"test_mcp_server":         s.testServer,
+		"start_mcp_oauth":         s.startLogin,
+		"get_mcp_oauth":           s.loginStatus,
+		"finish_mcp_oauth":        s.finishLogin,
+		"list_trust_questions":    s.listTrust,
+		"decide_trust":            s.decideTrust,
 		"list_llm_models":         s.llmModels,
 		"list_verified_models":    s.llmVerified,
 		"switch_profile":          s.switchProfile,

@@ -7,6 +7,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/subagent"
 )
 
 // agentSettings is an agent as a settings page describes it (agent protocol 1.8).
@@ -20,10 +21,9 @@ type agentSettings struct {
 	Context      *agentContext         `json:"agent_context"`
 	Condenser    *condenserSettings    `json:"condenser"`
 	Verification *verificationSettings `json:"verification"`
+	SubAgents    *bool                 `json:"enable_sub_agents"`
+	MCPConfig    json.RawMessage       `json:"mcp_config"` // nothing = the settings'
 	confirmationSettings
-
-	SubAgents any `json:"enable_sub_agents"`
-	MCPConfig any `json:"mcp_config"`
 }
 
 type condenserSettings struct {
@@ -55,7 +55,7 @@ type confirmationSettings struct {
 	Analyzer *string `json:"security_analyzer"`
 }
 
-func (a *agentSettings) apply(req *engine.StartRequest, known []string) error {
+func (a *agentSettings) apply(req *engine.StartRequest, known surroundings) error {
 	switch orEmpty(a.Kind) {
 	case "", "openhands", "llm":
 	case "acp":
@@ -63,8 +63,8 @@ func (a *agentSettings) apply(req *engine.StartRequest, known []string) error {
 	default:
 		return httpkit.BadField("the kind of an agent is openhands", *a.Kind, "body", "agent_settings", "agent_kind")
 	}
-	err := notBuilt("agent_settings.", map[string]any{"mcp_config": a.MCPConfig, "enable_sub_agents": a.SubAgents})
-	if err != nil {
+	var err error
+	if req.MCP, err = serversOf(a.MCPConfig, known.servers, "body", "agent_settings", "mcp_config"); err != nil {
 		return err
 	}
 	if len(a.LLM) > 0 && string(a.LLM) != "null" {
@@ -75,7 +75,10 @@ func (a *agentSettings) apply(req *engine.StartRequest, known []string) error {
 	if a.Concurrency != nil {
 		req.ToolConcurrency = *a.Concurrency
 	}
-	if req.Tools, err = a.tools(known); err != nil {
+	if req.Tools, err = a.tools(known.tools); err != nil {
+		return err
+	}
+	if err := a.delegate(req, known.tools); err != nil {
 		return err
 	}
 	if req.Condenser, err = a.Condenser.read(); err != nil {
@@ -98,6 +101,25 @@ func (a *agentSettings) tools(known []string) ([]string, error) {
 		names = append(names, switcher)
 	}
 	return names, err
+}
+
+// taskTools is what agents name among their tools to have the one that gives tasks to
+// sub-agents.
+const taskTools = "task_tool_set"
+
+// delegate lets the agent give tasks to sub-agents. An agent with the default set has
+// the tool where agents were brought along for it: then the built-in ones are.
+func (a *agentSettings) delegate(req *engine.StartRequest, known []string) error {
+	switch {
+	case a.SubAgents == nil || !*a.SubAgents:
+	case !slices.Contains(known, taskTools):
+		return notBuilt("agent_settings.", map[string]any{"enable_sub_agents": true})
+	case len(req.Tools) == 0:
+		brought(req).Agents = slices.Clone(subagent.Builtin())
+	case !slices.Contains(req.Tools, taskTools):
+		req.Tools = append(req.Tools, taskTools)
+	}
+	return nil
 }
 
 func (c *condenserSettings) read() (*conversation.Condenser, error) {

@@ -3,7 +3,6 @@ package agentserver
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -27,9 +26,9 @@ type agentSpec struct {
 	Concurrency         *int                 `json:"tool_concurrency_limit"`
 	PromptFile          *string              `json:"system_prompt_filename"`
 	PolicyFile          *string              `json:"security_policy_filename"`
+	MCPConfig           json.RawMessage      `json:"mcp_config"`
 
 	SystemPrompt any `json:"system_prompt"`
-	MCPConfig    any `json:"mcp_config"`
 }
 
 type toolSpec struct {
@@ -37,12 +36,18 @@ type toolSpec struct {
 	Params map[string]any `json:"params"`
 }
 
+// agentContext is what an agent knows beside its tools. load_user_skills and
+// load_public_skills are not read: the skills that the owner stored and the
+// collections that the operator configured were chosen for all conversations, while
+// the flags, false unless a client sets them, mean a home directory and a download
+// that are not there. disabled_skills leaves out what a conversation must not have.
 type agentContext struct {
-	Suffix  *string       `json:"system_message_suffix"`
-	Secrets secretSources `json:"secrets"`
-
-	UserSuffix any `json:"user_message_suffix"`
-	Skills     any `json:"skills"`
+	Suffix        *string       `json:"system_message_suffix"`
+	UserSuffix    *string       `json:"user_message_suffix"`
+	Secrets       secretSources `json:"secrets"`
+	Skills        []skillSpec   `json:"skills"`
+	ProjectSkills *bool         `json:"load_project_skills"` // nil = false (agent protocol 2.1)
+	Disabled      []string      `json:"disabled_skills"`
 }
 
 // Names of prompt templates that clients send. Parley has prompts of its own; only
@@ -53,18 +58,19 @@ const (
 	defaultPolicy = "security_policy.j2"
 )
 
-// Tools that every agent has.
+// Tools that every agent has, the last one where it has skills to open.
 const (
-	toolFinish = "finish"
-	toolThink  = "think"
+	toolFinish      = "finish"
+	toolThink       = "think"
+	toolInvokeSkill = "invoke_skill"
 )
 
 // defaultTools are the classes that include_default_tools can name, with the tools
 // they stand for.
 var defaultTools = map[string]string{"FinishTool": toolFinish, "ThinkTool": toolThink,
-	"SwitchLLMTool": "switch_llm", "VisionInspectTool": "inspect_image_with_vision"}
+	"InvokeSkillTool": toolInvokeSkill, "SwitchLLMTool": "switch_llm", "VisionInspectTool": "inspect_image_with_vision"}
 
-func (a *agentSpec) apply(req *engine.StartRequest, known []string) error {
+func (a *agentSpec) apply(req *engine.StartRequest, known surroundings) error {
 	switch a.Kind {
 	case "Agent":
 	case "ACPAgent":
@@ -92,14 +98,21 @@ func (a *agentSpec) apply(req *engine.StartRequest, known []string) error {
 	if req.Condenser, err = a.Condenser.read("body", "agent", "condenser"); err != nil {
 		return err
 	}
-	if req.Tools, err = a.tools(known); err != nil {
+	if req.Tools, err = a.tools(known.tools); err != nil {
 		return err
+	}
+	req.ToolFilter = orEmpty(a.Filter)
+	if req.MCP, err = serversOf(a.MCPConfig, known.servers, "body", "agent", "mcp_config"); err != nil {
+		return err
+	}
+	if req.MCP == nil { // not those of the settings: a program says everything
+		req.MCP = &account.MCPConfig{}
 	}
 	return a.Context.apply(req, "agent")
 }
 
 func (a *agentSpec) built() error {
-	missing := map[string]any{"system_prompt": a.SystemPrompt, "mcp_config": a.MCPConfig}
+	missing := map[string]any{"system_prompt": a.SystemPrompt}
 	if f := orEmpty(a.PromptFile); f != "" && f != defaultPrompt && f != planPrompt {
 		missing["system_prompt_filename"] = f
 	}
@@ -115,19 +128,12 @@ func (a *agentSpec) tools(known []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f := orEmpty(a.Filter); f != "" {
-		if names, err = filterTools(names, f); err != nil {
-			return nil, err
-		}
-	}
 	for i, class := range a.IncludeDefaultTools {
 		loc := []any{"body", "agent", "include_default_tools", i}
 		name := defaultTools[class]
 		switch {
-		case name == toolFinish || name == toolThink: // every agent has them
-		case class == "InvokeSkillTool":
-			return nil, notBuilt("agent.", map[string]any{"include_default_tools (InvokeSkillTool)": true})
-		case !slices.Contains(known, name):
+		case has(name, known) && byItself(name):
+		case !has(name, known):
 			return nil, httpkit.BadField("there is no built-in tool of this class; there are "+
 				strings.Join(builtIn(known), ", "), class, loc...)
 		case names == nil:
@@ -142,11 +148,21 @@ func (a *agentSpec) tools(known []string) ([]string, error) {
 	return names, nil
 }
 
+// byItself tells the tools that agents have without being given them.
+func byItself(name string) bool {
+	return name == toolFinish || name == toolThink || name == toolInvokeSkill
+}
+
+// has reports whether this server has a tool.
+func has(name string, known []string) bool {
+	return name == toolFinish || name == toolThink || slices.Contains(known, name)
+}
+
 // builtIn are the classes of the tools that this server has.
 func builtIn(known []string) []string {
 	var classes []string
 	for class, name := range defaultTools {
-		if name == toolFinish || name == toolThink || slices.Contains(known, name) {
+		if has(name, known) {
 			classes = append(classes, class)
 		}
 	}
@@ -183,28 +199,22 @@ func (t toolSpec) params() map[string]any {
 	return changing
 }
 
-// filterTools keeps the tools whose names begin as the expression says.
-func filterTools(names []string, expression string) ([]string, error) {
-	loc := []any{"body", "agent", "filter_tools_regex"}
-	if names == nil {
-		return nil, httpkit.BadField("a filter needs the tools to be named", expression, loc...)
-	}
-	re, err := regexp.Compile("^(?:" + expression + ")")
-	if err != nil {
-		return nil, httpkit.BadField("this is no regular expression that the server understands (RE2, without look-ahead)", expression, loc...)
-	}
-	return slices.DeleteFunc(names, func(name string) bool { return !re.MatchString(name) }), nil
-}
-
 func (c *agentContext) apply(req *engine.StartRequest, part string) error {
 	if c == nil {
-		return nil
+		c = &agentContext{}
 	}
-	if err := notBuilt(part+".agent_context.", map[string]any{"skills": c.Skills, "user_message_suffix": c.UserSuffix}); err != nil {
+	loc := []any{"body", part, "agent_context"}
+	skills, err := skillsOf(c.Skills, append(slices.Clone(loc), "skills")...)
+	if err != nil {
 		return err
 	}
+	if len(skills) > 0 {
+		brought(req).Skills = skills
+	}
+	req.NoProject = c.ProjectSkills == nil || !*c.ProjectSkills
+	req.DisabledSkills, req.UserSuffix = c.Disabled, orEmpty(c.UserSuffix)
 	req.Instructions = joinTexts(req.Instructions, orEmpty(c.Suffix))
-	return c.Secrets.addTo(req.Secrets, "body", part, "agent_context", "secrets")
+	return c.Secrets.addTo(req.Secrets, append(loc, "secrets")...)
 }
 
 // setCritic takes a critic, or says what is wrong with it.

@@ -98,18 +98,11 @@ func (s *Server) getConversations(w http.ResponseWriter, r *httpkit.Request) err
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, infos(sc, views))
-}
-
-// infos renders views; those outside the scope are holes.
-func infos(sc scope, views []*engine.View) []*ConversationInfo {
-	out := make([]*ConversationInfo, len(views))
-	for i, v := range views {
-		if sc.shows(v) {
-			out[i] = Info(v)
-		}
+	shown, err := s.infos(r.Context(), sc, views)
+	if err != nil {
+		return err
 	}
-	return out
+	return httpkit.JSON(w, http.StatusOK, shown)
 }
 
 type listFilter struct {
@@ -142,7 +135,11 @@ func (s *Server) searchConversations(w http.ResponseWriter, r *httpkit.Request) 
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, map[string]any{"items": infos(sc, found.Items), "next_page_id": orNull(found.Next)})
+	items, err := s.infos(r.Context(), sc, found.Items)
+	if err != nil {
+		return err
+	}
+	return httpkit.JSON(w, http.StatusOK, map[string]any{"items": items, "next_page_id": orNull(found.Next)})
 }
 
 func (s *Server) countConversations(w http.ResponseWriter, r *httpkit.Request) error {
@@ -158,11 +155,11 @@ func (s *Server) countConversations(w http.ResponseWriter, r *httpkit.Request) e
 }
 
 func (s *Server) getConversation(w http.ResponseWriter, r *httpkit.Request) error {
-	_, v, err := s.find(r)
+	sc, v, err := s.find(r)
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, Info(v))
+	return s.writeInfo(r.Context(), w, http.StatusOK, sc, v)
 }
 
 // updateConversation answers success false for an unknown conversation, as the

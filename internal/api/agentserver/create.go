@@ -2,6 +2,7 @@ package agentserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path"
@@ -18,8 +19,7 @@ import (
 )
 
 // startRequest is agent protocol 2.1, as far as it has an effect; what is not
-// built yet is read as any, to tell whether something is in it. Definitions of
-// sub-agents are for a tool that no agent has here; clients send them always.
+// built yet is read as any, to tell whether something is in it.
 type startRequest struct {
 	Agent          *agentSpec     `json:"agent"`
 	AgentSettings  *agentSettings `json:"agent_settings"`
@@ -42,14 +42,15 @@ type startRequest struct {
 	Additions       *struct {
 		Suffix *string `json:"system_message_suffix_append"`
 	} `json:"agent_launch_additions"`
-	Tags         map[string]string `json:"tags"`
-	AutoTitle    bool              `json:"autotitle"`
-	TitleProfile *string           `json:"title_llm_profile"`
+	Tags         map[string]string     `json:"tags"`
+	AutoTitle    bool                  `json:"autotitle"`
+	TitleProfile *string               `json:"title_llm_profile"`
+	Plugins      []conversation.Plugin `json:"plugins"`
+	HookConfig   json.RawMessage       `json:"hook_config"`
+	Definitions  []json.RawMessage     `json:"agent_definitions"`
 
 	SecretsEncrypted any `json:"secrets_encrypted"`
 	Worktree         any `json:"worktree"`
-	Plugins          any `json:"plugins"`
-	HookConfig       any `json:"hook_config"`
 }
 
 // startConversation answers 201 for a new conversation and 200 for one that is
@@ -65,7 +66,7 @@ func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) er
 		return err
 	}
 	if found != nil {
-		return httpkit.JSON(w, http.StatusOK, Info(found))
+		return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 	}
 	req, err := s.startOf(r.Context(), sc, &q)
 	if err != nil {
@@ -74,13 +75,13 @@ func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) er
 	v, err := s.cfg.Engine.Create(r.Context(), req)
 	if fault.CodeOf(err) == store.CodeExists { // made meanwhile, or elsewhere
 		if found, lost := s.existing(r.Context(), sc, &q); found != nil && lost == nil {
-			return httpkit.JSON(w, http.StatusOK, Info(found))
+			return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 		}
 	}
 	if err != nil {
 		return q.locate(err)
 	}
-	return httpkit.JSON(w, http.StatusCreated, Info(v))
+	return s.writeInfo(r.Context(), w, http.StatusCreated, sc, v)
 }
 
 // existing returns the conversation that the request names, nil if there is none
@@ -113,9 +114,14 @@ func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine
 			return req, err
 		}
 	}
+	known, err := s.surroundings(ctx, sc)
+	if err != nil {
+		return req, err
+	}
 	for _, step := range []func() error{
 		q.built,
-		func() error { return q.agent(&req, s.cfg.Engine.ToolNames()) },
+		func() error { return q.agent(&req, known) },
+		func() error { return q.bring(&req) },
 		func() error { return q.Secrets.addTo(req.Secrets, "body", "secrets") },
 		func() error { return checkSecrets(req.Secrets) },
 		func() error { return checkTags(q.Tags) },
@@ -136,6 +142,20 @@ func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine
 	return req, nil
 }
 
+// surroundings returns what a request of a sandbox may refer to.
+func (s *Server) surroundings(ctx context.Context, sc scope) (surroundings, error) {
+	known := surroundings{tools: s.cfg.Engine.ToolNames()}
+	settings, err := s.cfg.Settings.Settings(ctx, sc.owner)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return known, nil
+	case err != nil:
+		return known, err
+	}
+	known.servers = settings.MCP
+	return known, nil
+}
+
 // checkAnalyzer refuses what the document lets through: too many analyzers in each
 // other.
 func checkAnalyzer(a *conversation.Analyzer) error {
@@ -151,12 +171,11 @@ func checkAnalyzer(a *conversation.Analyzer) error {
 // built refuses what would change the agent's work and is not built, instead of
 // dropping it silently.
 func (q *startRequest) built() error {
-	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted, "worktree": q.Worktree,
-		"plugins": q.Plugins, "hook_config": q.HookConfig})
+	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted, "worktree": q.Worktree})
 }
 
 // agent reads who is to work: exactly one of the three ways to say it.
-func (q *startRequest) agent(req *engine.StartRequest, known []string) error {
+func (q *startRequest) agent(req *engine.StartRequest, known surroundings) error {
 	given := q.Agent != nil || q.AgentSettings != nil
 	switch {
 	case q.AgentProfileID != nil && given:
@@ -184,25 +203,37 @@ func (q *startRequest) stuck() *conversation.StuckDetection {
 	return &d
 }
 
+// workingDir is the usual directory of a sandbox.
+func (s *Server) workingDir(ctx context.Context, sc scope) (string, error) {
+	boxes, err := s.cfg.Sandboxes.Batch(ctx, sc.owner, []string{sc.sandbox})
+	if err != nil {
+		return "", err
+	}
+	if b := boxes[0]; b != nil && b.WorkingDir != "" {
+		return b.WorkingDir, nil
+	}
+	return sandbox.WorkingDir, nil
+}
+
+// isPath reports whether a text can be a path.
+func isPath(text string) bool { return !strings.ContainsRune(text, 0) && len(text) <= 4096 }
+
 // place resolves where the conversation works. A sub-conversation works where its
 // parent does.
 func (s *Server) place(ctx context.Context, sc scope, q *startRequest, req *engine.StartRequest) error {
-	boxes, err := s.cfg.Sandboxes.Batch(ctx, sc.owner, []string{sc.sandbox})
+	base, err := s.workingDir(ctx, sc)
 	if err != nil {
 		return err
 	}
-	base := sandbox.WorkingDir
-	if b := boxes[0]; b != nil && b.WorkingDir != "" {
-		base = b.WorkingDir
-	}
 	dir := q.Workspace.WorkingDir
-	if strings.ContainsRune(dir, 0) || len(dir) > 4096 {
+	if !isPath(dir) {
 		return httpkit.BadField("the working directory is no path", nil, "body", "workspace", "working_dir")
 	}
 	if !path.IsAbs(dir) {
 		dir = path.Join(base, dir)
 	}
 	req.WorkingDir = path.Clean(dir)
+	distrust(req, req.WorkingDir, base)
 	if q.ParentID == nil {
 		return nil
 	}
@@ -222,15 +253,8 @@ func (s *Server) place(ctx context.Context, sc scope, q *startRequest, req *engi
 
 // locate says where in the request the engine found something wrong.
 func (q *startRequest) locate(err error) error {
-	loc := []any{"body", "agent_settings", "tools"}
-	if q.Agent != nil {
-		loc[1] = "agent"
-	}
-	switch code := fault.CodeOf(err); {
-	case code == engine.CodeUnknownTool:
-	case fault.Is(err, fault.Invalid) && strings.Contains(code, "client_tool"):
-		loc = []any{"body", "client_tools"}
-	default:
+	loc := q.placeOf(err)
+	if loc == nil {
 		return err
 	}
 	return httpkit.BadField(fault.PublicText(err), nil, loc...)

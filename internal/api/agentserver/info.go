@@ -7,6 +7,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/hook"
 )
 
 // ConversationInfo is agent protocol §2.2: what GET of a conversation answers and
@@ -29,7 +30,7 @@ type ConversationInfo struct {
 	Stats                statsInfo                       `json:"stats"`
 	SecretRegistry       secretRegistry                  `json:"secret_registry"`
 	AgentState           any                             `json:"agent_state"`
-	HookConfig           *json.RawMessage                `json:"hook_config"`
+	HookConfig           *hook.Config                    `json:"hook_config"` // of single conversations only, see Server.hooksOf
 	Title                *string                         `json:"title"`
 	Metrics              *json.RawMessage                `json:"metrics"` // clients combine stats instead
 	CreatedAt            string                          `json:"created_at"`
@@ -66,7 +67,8 @@ type secretSource struct {
 // state.
 func FullState(v *engine.View) any { return Info(v) }
 
-// Info renders a conversation.
+// Info renders a conversation, without what has to be looked up elsewhere: its
+// sub-conversations and its hooks.
 func Info(v *engine.View) *ConversationInfo {
 	c := v.Conversation
 	o := c.Options
@@ -74,8 +76,8 @@ func Info(v *engine.View) *ConversationInfo {
 		ID: c.ID.Dashed(), Workspace: workspaceInfo{o.WorkingDir, "LocalWorkspace"}, MaxIterations: o.MaxIterations,
 		StuckDetection: o.Stuck == nil || !o.Stuck.Off, ExecutionStatus: string(c.Summary.Status),
 		ConfirmationPolicy: o.Policy(), SecurityAnalyzer: o.Judge(),
-		ActivatedSkills: []string{}, InvokedSkills: []string{}, BlockedActions: map[string]string{},
-		BlockedMessages: map[string]string{}, Stats: stats(v), SecretRegistry: secretRegistry{secrets(o)},
+		ActivatedSkills: append([]string{}, c.Summary.Skills...), InvokedSkills: append([]string{}, c.Summary.Invoked...),
+		BlockedActions: orNoReasons(c.Summary.BlockedActions), BlockedMessages: orNoReasons(c.Summary.BlockedMessages), Stats: stats(v), SecretRegistry: secretRegistry{secrets(o)},
 		LastUserMessageID: orNull(c.Summary.UserMessage), LeafEventID: orNull(c.Summary.Leaf),
 		AgentState: c.Summary.Notes, Title: orNull(c.Title), CreatedAt: httpkit.FormatTime(c.CreatedAt),
 		UpdatedAt: httpkit.FormatTime(c.UpdatedAt), SubConversationIDs: []string{}, Tags: c.Tags,
@@ -92,6 +94,13 @@ func Info(v *engine.View) *ConversationInfo {
 		info.Tags = map[string]string{}
 	}
 	return info
+}
+
+func orNoReasons(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
 }
 
 func secrets(o conversation.Options) map[string]secretSource {

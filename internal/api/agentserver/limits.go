@@ -17,6 +17,11 @@ const (
 	maxSecretValue     = 64 << 10  // bytes
 	maxSecretBytes     = 256 << 10 // bytes of all values together
 	maxClientToolBytes = 512 << 10 // bytes of all client tools together
+	maxPluginBytes     = 64 << 10  // bytes of all plugins together
+	maxServerBytes     = 256 << 10 // bytes of all MCP servers together
+	maxSkillContent    = 256 << 10 // bytes of one skill
+	maxSkillBytes      = 4 << 20   // bytes of all skills together
+	maxAgentBytes      = 2 << 20   // bytes of all definitions of agents together
 )
 
 func checkTags(tags map[string]string) error {

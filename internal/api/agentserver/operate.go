@@ -135,7 +135,7 @@ func (s *Server) fork(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusCreated, Info(made))
+	return s.writeInfo(r.Context(), w, http.StatusCreated, sc, made)
 }
 
 // navigate answers with the conversation as it is then.
@@ -156,7 +156,7 @@ func (s *Server) navigate(w http.ResponseWriter, r *httpkit.Request) error {
 	if v, err = s.cfg.Engine.View(r.Context(), sc.owner, v.ID); err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, Info(v))
+	return s.writeInfo(r.Context(), w, http.StatusOK, sc, v)
 }
 
 func (s *Server) startGoal(w http.ResponseWriter, r *httpkit.Request) error {

@@ -255,7 +255,11 @@ func (c *client) state(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return eventwire.FullState(Info(v), time.Now())
+	info, err := c.s.stateOf(ctx, c.sc, v)
+	if err != nil {
+		return nil, err
+	}
+	return eventwire.FullState(info, time.Now())
 }
 
 // receive handles a frame: a message, which always runs, or a repeated

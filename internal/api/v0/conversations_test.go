@@ -10,10 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley/internal/account"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
+	"parley/internal/skill"
 	"parley/internal/store"
 )
 
@@ -495,4 +497,27 @@ func FuzzCreate(f *testing.F) {
 			t.Errorf("%q: %s", body, answer)
 		}
 	})
+}
+
+func TestMicroagents(t *testing.T) {
+	r := newRig(t)
+	id := r.conversation("")
+	r.engine.extensions = engine.Extensions{Skills: []skill.Skill{
+		{Name: "notes", Content: "be kind", MCP: &account.MCPConfig{Stdio: []account.MCPStdioServer{{Name: "fetch", Command: "uvx"}}}},
+		{Name: "git", Content: "g", Triggers: []string{"git"}},
+		{Name: "task", Content: "t", Triggers: []string{"/task"}, Inputs: []skill.Input{{Name: "BRANCH", Description: "which"}}},
+		{Name: "pdf", Content: "p", AgentSkill: true},
+	}}
+	const path = "/api/conversations/%s/microagents"
+	r.want("GET", fmt.Sprintf(path, id), "", 200, `{"microagents":[`+
+		`{"name":"notes","type":"repo","content":"be kind","triggers":[],"inputs":[],"tools":["fetch"]},`+
+		`{"name":"git","type":"knowledge","content":"g","triggers":["git"],"inputs":[],"tools":[]},`+
+		`{"name":"task","type":"knowledge","content":"t","triggers":["/task"],"inputs":[{"name":"BRANCH","description":"which"}],"tools":[]},`+
+		`{"name":"pdf","type":"knowledge","content":"p","triggers":[],"inputs":[],"tools":[]}]}`)
+	r.engine.extensions = engine.Extensions{}
+	r.want("GET", fmt.Sprintf(path, id), "", 200, `{"microagents":[]}`)
+	r.engine.setBox(id, store.SandboxPaused)
+	const missing = `{"error":"Agent session not found for this conversation"}`
+	r.want("GET", fmt.Sprintf(path, id), "", 404, missing)
+	r.want("GET", fmt.Sprintf(path, conversation.NewID()), "", 404, missing)
 }

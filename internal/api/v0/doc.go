@@ -38,6 +38,7 @@ type Engine interface {
 	View(ctx context.Context, owner string, id conversation.ID) (*engine.View, error)
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
+	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
 }
 
 // Fleet pauses sandboxes.
@@ -88,6 +89,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"start_conversation":  statusErrors(""),
 			"stop_conversation":   statusErrors(""),
 			"add_message":         successErrors,
+			"get_microagents":     microagentErrors,
 		},
 		Handlers: httpkit.Handlers{
 			"load_settings":             h.loadSettings,
@@ -103,6 +105,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"add_event":                 h.addEvent,
 			"add_message":               h.addMessage,
 			"get_trajectory":            h.trajectory,
+			"get_microagents":           h.microagents,
 			"option_models":             h.optionModels,
 			"option_agents":             h.optionAgents,
 			"option_security_analyzers": h.optionAnalyzers,

@@ -111,6 +111,16 @@ func successErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 	return p.Status, map[string]any{"success": false, "error": p.Text}
 }
 
+func microagentErrors(r *http.Request, p *httpkit.Problem) (int, any) {
+	switch {
+	case isFrameworks(p):
+		return detailErrors(r, p)
+	case p.Kind == fault.NotFound:
+		return p.Status, map[string]any{"error": "Agent session not found for this conversation"}
+	}
+	return p.Status, map[string]any{"error": p.Text}
+}
+
 // notFound is the framework's fault of an unknown conversation.
 func notFound(id conversation.ID) error {
 	return fault.New(fault.NotFound, "conversation_not_found", "Conversation %s not found", id)

@@ -174,6 +174,8 @@ type fakeEngine struct {
 	sent  []engine.Message
 	fail  error         // returned by the next command
 	asked chan struct{} // if set, closed when the start task is asked for
+	// extensions are those of all conversations.
+	extensions engine.Extensions
 }
 
 func (e *fakeEngine) note(format string, args ...any) error {
@@ -299,6 +301,10 @@ func (e *fakeEngine) Search(ctx context.Context, q store.ConversationQuery) (sto
 		out.Items = append(out.Items, e.view(c))
 	}
 	return out, err
+}
+
+func (e *fakeEngine) Extensions(context.Context, string, conversation.ID) (engine.Extensions, error) {
+	return e.extensions, nil
 }
 
 func (e *fakeEngine) LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error) {

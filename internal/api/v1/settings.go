@@ -36,6 +36,7 @@ type settingsView struct {
 	GitUserEmail                *string              `json:"git_user_email"`
 	TitleLLMProfile             *string              `json:"title_llm_profile"`
 	V1Enabled                   bool                 `json:"v1_enabled"`
+	DisabledSkills              []string             `json:"disabled_skills"`
 	Agent                       map[string]any       `json:"agent_settings"`
 	Conversation                map[string]any       `json:"conversation_settings"`
 	Profiles                    settingsProfilesView `json:"llm_profiles"`
@@ -48,7 +49,6 @@ type settingsView struct {
 // keptView are the members that are kept for clients and have no effect.
 type keptView struct {
 	UserVersion            *int            `json:"user_version"`
-	DisabledSkills         []string        `json:"disabled_skills"`
 	GitFullClone           bool            `json:"git_full_clone"`
 	SandboxGrouping        string          `json:"sandbox_grouping_strategy"`
 	DefaultSandboxSpec     *string         `json:"default_sandbox_spec_id"`
@@ -80,7 +80,7 @@ func (h *handlers) loadSettings(w http.ResponseWriter, r *httpkit.Request) error
 }
 
 func viewSettings(s *account.Settings) (*settingsView, error) {
-	kept, err := readKept(s)
+	s, kept, err := adopted(s)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func viewSettings(s *account.Settings) (*settingsView, error) {
 		UserConsentsToAnalytics: s.UserConsentsToAnalytics, BaseContainerImage: s.SandboxBaseContainerImage,
 		RuntimeContainerImage: s.SandboxRuntimeContainerImage, MaxBudgetPerTask: s.MaxBudgetPerTask,
 		Email: s.Email, EmailVerified: s.EmailVerified, GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
-		TitleLLMProfile: orNull(s.TitleProfile), V1Enabled: s.V1Enabled == nil || *s.V1Enabled,
+		TitleLLMProfile: orNull(s.TitleProfile), V1Enabled: s.V1Enabled == nil || *s.V1Enabled, DisabledSkills: s.DisabledSkills,
 		Conversation: viewConversationSettings(s, kept.object(keptConversation)), ProviderTokensSet: tokensSet(s.Secrets),
 		LLMAPIKeySet: s.LLMAPIKey.IsSet(), SearchAPIKeySet: s.SearchAPIKey.IsSet(),
 	}
@@ -119,9 +119,13 @@ func viewAgentSettings(s *account.Settings, kept map[string]any) (map[string]any
 	if s.Agent != nil {
 		agent = *s.Agent
 	}
-	return account.MergeDiff(kept, map[string]any{"schema_version": agentSchema, "agent_kind": agentKind, "agent": agent, "llm": llm,
+	out := account.MergeDiff(kept, map[string]any{"schema_version": agentSchema, "agent_kind": agentKind, "agent": agent, "llm": llm,
 		"mcp_config": s.MCP.RenderServers(),
-		"condenser":  account.MergeDiff(condenser, map[string]any{"enabled": s.EnableDefaultCondenser, "max_size": size})}), nil
+		"condenser":  account.MergeDiff(condenser, map[string]any{"enabled": s.EnableDefaultCondenser, "max_size": size})})
+	if s.SubAgents != nil {
+		out["enable_sub_agents"] = *s.SubAgents
+	}
+	return out, nil
 }
 
 // viewConversationSettings shows no analyzer where none is stored: none is asked

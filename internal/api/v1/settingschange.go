@@ -59,6 +59,7 @@ type settingsChange struct {
 	GitUserEmail                member[string]        `json:"git_user_email"`
 	TitleLLMProfile             member[string]        `json:"title_llm_profile"`
 	V1Enabled                   member[bool]          `json:"v1_enabled"`
+	DisabledSkills              member[[]string]      `json:"disabled_skills"`
 	Secrets                     account.SecretsInput  `json:"secrets_store"`
 	Agent                       agentSettingsChange   `json:"agent_settings_diff"`
 	Conversation                conversationSetChange `json:"conversation_settings_diff"`
@@ -70,6 +71,7 @@ type agentSettingsChange struct {
 	Agent     member[string]  `json:"agent"`
 	LLM       json.RawMessage `json:"llm"`
 	MCP       json.RawMessage `json:"mcp_config"` // replaced whole: its members have names
+	SubAgents member[bool]    `json:"enable_sub_agents"`
 	Condenser member[struct {
 		Enabled member[bool] `json:"enabled"`
 		MaxSize member[int]  `json:"max_size"`
@@ -84,7 +86,7 @@ type conversationSetChange struct {
 
 // Members that Parley acts on, or shows as they must be; the others are kept.
 var (
-	agentMembers        = []string{"schema_version", "agent_kind", "agent", "llm", "mcp_config"}
+	agentMembers        = []string{"schema_version", "agent_kind", "agent", "llm", "mcp_config", "enable_sub_agents"}
 	condenserMembers    = []string{"enabled", "max_size"}
 	conversationMembers = []string{"schema_version", "max_iterations", "confirmation_mode", "security_analyzer"}
 )
@@ -134,6 +136,9 @@ func (c *settingsChange) apply(s *account.Settings) error {
 		}
 		fields = append(fields, f.Fields...)
 		return nil
+	}
+	if err := adoptKept(s); err != nil {
+		return err
 	}
 	c.applyPlain(s)
 	if err := wrong(c.applyProfile(s)); err != nil {
@@ -186,6 +191,8 @@ func (c *settingsChange) applyPlain(s *account.Settings) {
 	} else if condenser.sent {
 		s.EnableDefaultCondenser, s.CondenserMaxSize = def.EnableDefaultCondenser, nil
 	}
+	c.DisabledSkills.setOr(&s.DisabledSkills, nil)
+	c.Agent.SubAgents.set(&s.SubAgents)
 	c.Conversation.MaxIterations.set(&s.MaxIterations)
 	c.Conversation.ConfirmationMode.set(&s.ConfirmationMode)
 	c.Conversation.SecurityAnalyzer.set(&s.SecurityAnalyzer)

@@ -23,7 +23,7 @@ const (
 )
 
 // keptMembers are the members of a request that are kept as they are.
-var keptMembers = []string{"user_version", "disabled_skills", "git_full_clone", "sandbox_grouping_strategy",
+var keptMembers = []string{"user_version", "git_full_clone", "sandbox_grouping_strategy",
 	"default_sandbox_spec_id", "active_agent_profile_id", "active_agent_profile_revision", "registered_marketplaces"}
 
 func readKept(s *account.Settings) (keptSettings, error) {
@@ -62,6 +62,64 @@ func (k keptSettings) store(s *account.Settings) error {
 func (k keptSettings) object(name string) map[string]any {
 	m, _ := k[name].(map[string]any)
 	return m
+}
+
+// Members that were kept before Parley acted on them.
+const (
+	oldDisabledSkills = "disabled_skills"
+	oldSubAgents      = "enable_sub_agents" // of keptAgent
+)
+
+// adopted returns the settings with what an earlier version kept where it has an
+// effect, and what is kept besides.
+func adopted(s *account.Settings) (*account.Settings, keptSettings, error) {
+	kept, err := readKept(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := *s
+	kept.adopt(&next)
+	return &next, kept, nil
+}
+
+func (k keptSettings) disabledSkills() []string {
+	list, _ := k[oldDisabledSkills].([]any)
+	var names []string
+	for _, v := range list {
+		if name, ok := v.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (k keptSettings) subAgents() *bool {
+	if on, ok := k.object(keptAgent)[oldSubAgents].(bool); ok {
+		return &on
+	}
+	return nil
+}
+
+// adoptKept moves what an earlier version kept to where it has an effect.
+func adoptKept(s *account.Settings) error {
+	kept, err := readKept(s)
+	if err != nil {
+		return err
+	}
+	kept.adopt(s)
+	return kept.store(s)
+}
+
+// adopt is adoptKept without the end: k is not stored.
+func (k keptSettings) adopt(s *account.Settings) {
+	if s.DisabledSkills == nil {
+		s.DisabledSkills = k.disabledSkills()
+	}
+	if s.SubAgents == nil {
+		s.SubAgents = k.subAgents()
+	}
+	delete(k, oldDisabledSkills)
+	delete(k.object(keptAgent), oldSubAgents)
 }
 
 // view fills in what is not kept.

@@ -39,7 +39,7 @@ type startRequest struct {
 	ObservabilityMetadata json.RawMessage             `json:"observability_metadata"`
 	ObservabilityTags     []string                    `json:"observability_tags"`
 	ObservabilitySpanName *string                     `json:"observability_span_name"`
-	Plugins               []json.RawMessage           `json:"plugins"`
+	Plugins               []plugin                    `json:"plugins"`
 	Secrets               map[string]account.Secret   `json:"secrets"`
 	Workspace             *hostWorkspace              `json:"workspace,omitempty"`
 }
@@ -52,6 +52,14 @@ type initialMessage struct {
 
 type processor struct {
 	Kind string `json:"kind"`
+}
+
+// plugin is a plugin to load, as the contract has it: what is not given is null.
+type plugin struct {
+	Source     string         `json:"source"`
+	Ref        *string        `json:"ref"`
+	RepoPath   *string        `json:"repo_path"`
+	Parameters map[string]any `json:"parameters"`
 }
 
 type hostWorkspace struct {
@@ -68,11 +76,8 @@ const titleProcessor = "SetTitleCallbackProcessor"
 // built, instead of dropping it silently.
 func (s *startRequest) supported() error {
 	what := ""
-	switch {
-	case orEmpty(s.AgentProfileID) != "":
+	if orEmpty(s.AgentProfileID) != "" {
 		what = "Starting with an agent profile (agent_profile_id)"
-	case len(s.Plugins) > 0:
-		what = "Loading plugins (plugins)"
 	}
 	for _, p := range s.Processors {
 		if p.Kind != titleProcessor {
@@ -97,6 +102,9 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		Repository: orEmpty(s.SelectedRepository), Branch: orEmpty(s.SelectedBranch),
 		GitProvider: orEmpty(s.GitProvider), Trigger: orEmpty(s.Trigger), PRNumbers: s.PRNumber,
 		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
+	}
+	for _, p := range s.Plugins {
+		req.Plugins = append(req.Plugins, conversation.Plugin{Source: p.Source, Ref: orEmpty(p.Ref), Path: orEmpty(p.RepoPath), Parameters: p.Parameters})
 	}
 	if s.Workspace != nil {
 		req.HostDir = &engine.HostDir{Path: s.Workspace.HostDir, Proof: s.Workspace.Proof, Nonce: s.Workspace.Nonce.Reveal()}

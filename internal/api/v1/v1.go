@@ -16,11 +16,14 @@ import (
 	"parley/internal/api/profiles"
 	"parley/internal/conversation"
 	"parley/internal/engine"
+	"parley/internal/extension"
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/skill"
 	"parley/internal/store"
 	"parley/internal/stream"
+	"parley/internal/tool"
 )
 
 //go:embed openapi.yaml
@@ -49,6 +52,15 @@ type Engine interface {
 	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
 	Usage(ctx context.Context, owner, from, to string) ([]store.SpendingRow, error)
 	ConversationUsage(ctx context.Context, owner string, id conversation.ID) (engine.ConversationUsage, error)
+	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Shared(ctx context.Context, owner string) ([]extension.Bundle, error)
+	Skills(ctx context.Context, owner string) ([]store.UserSkill, error)
+	PutSkill(ctx context.Context, owner, name, text string) (skill.Skill, error)
+	DeleteSkill(ctx context.Context, owner, name string) error
+	Trust(ctx context.Context, owner string, id conversation.ID, subject, hash string, trusted bool) error
+	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
+	Forget(ctx context.Context, owner, subject string) error
+	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -77,6 +89,7 @@ type Config struct {
 	Models      func() []llm.Offer   // that users can choose, sorted by id; nil = none
 	Details     func() []llm.Details // the same with what is known of them
 	DailyBudget *conversation.Money  // the ceiling of one user's day; nil = none
+	OAuth       httpkit.Logins       // at MCP servers; nil = 501
 	Heartbeat   time.Duration        // of event streams, 0 = 10 s
 	MaxBody     int64                // bytes, 0 = httpkit.DefaultMaxBody
 }
@@ -133,6 +146,20 @@ func New(cfg Config) (*httpkit.API, error) {
 			"switch_conversation_profile":   h.switchProfile,
 			"get_conversation_usage":        h.conversationUsage,
 			"get_usage":                     h.usage,
+			"get_conversation_skills":       h.conversationSkills,
+			"get_conversation_hooks":        h.conversationHooks,
+			"get_trust_questions":           h.trustQuestions,
+			"decide_trust":                  h.decideTrust,
+			"list_trust":                    h.listTrust,
+			"forget_trust":                  h.forgetTrust,
+			"search_skills":                 h.searchSkills,
+			"get_skill":                     h.getSkill,
+			"put_skill":                     h.putSkill,
+			"delete_skill":                  h.deleteSkill,
+			"test_mcp_server":               h.testServer,
+			"start_mcp_login":               h.startLogin,
+			"get_mcp_login":                 h.loginStatus,
+			"finish_mcp_login":              h.finishLogin,
 		}})
 }
 

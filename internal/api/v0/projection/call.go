@@ -20,6 +20,7 @@ const (
 	kindTerminalResult   = "TerminalObservation"
 	kindFileEditorResult = "FileEditorObservation"
 	kindThinkResult      = "ThinkObservation"
+	kindMCPResult        = "MCPToolObservation"
 )
 
 const (

@@ -12,6 +12,18 @@
 //
 // Both are pure. The package does not read stores, and it promises nothing about
 // kinds of events it does not know: they become nothing.
+//
+// What the legacy API has no words for:
+//
+//   - Tools of MCP servers, invoke_skill, task and all others without a form of
+//     their own are calls of an MCP server's tool (call_tool_mcp, mcp).
+//   - Runs of hooks become nothing. A call that a hook blocked ends in an error
+//     observation with its reason, and so does a message.
+//   - Skills that a message brought in are the knowledge of its recall. Those of a
+//     message from before the start was through come later, in a recall of their own.
+//   - What waits for the user's trust, MCP servers in trouble and tasks of sub-agents
+//     are notes in a state update, which become nothing: the agent goes on without
+//     them, so that the state shows nothing either. Questions are answered over V1.
 package projection
 
 import "parley/internal/conversation"
@@ -71,6 +83,7 @@ const (
 	RunFailed                           // observation error of the run
 	Condensed                           // action condensation; arg: a span, 0 = nothing that was shown
 	CondensationAsked                   // action condensation_request
+	MessageBlocked                      // observation error of a message that a hook blocked; arg: back to the hook's event, 0 = it is this one
 )
 
 // Derived is one legacy event before it has an id.
@@ -102,7 +115,7 @@ func (d Derived) IsAction() bool {
 // is the event itself.
 func (d Derived) Back() int64 {
 	switch d.Recipe {
-	case RecallWorkspace, RecallKnowledge, ActionAwaiting, ActionConfirmed, ActionRejected:
+	case RecallWorkspace, RecallKnowledge, ActionAwaiting, ActionConfirmed, ActionRejected, MessageBlocked:
 		return d.Arg
 	}
 	return 0

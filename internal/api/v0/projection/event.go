@@ -101,8 +101,8 @@ type Input struct {
 	Derived Derived
 	Seq     int64                // of the event it is derived from; -1 = precedes the log
 	Payload conversation.Payload // that event; nil if it precedes the log
-	// Shown is the event Back() before that one for recalls and for calls that
-	// come again; for results, the tool call they answer. nil if there is none.
+	// Shown is the event Back() before that one for recalls, for calls that come
+	// again and for messages that hooks blocked; for results, the tool call they answer. nil if there is none.
 	Shown   conversation.Payload
 	Metrics *Metrics // last known before the event; nil = none
 	Info    Info
@@ -146,6 +146,8 @@ func render(in Input) *Event {
 		return recalled(in)
 	case Action, ActionAwaiting, ActionConfirmed, ActionRejected:
 		return toolCall(in)
+	case MessageBlocked:
+		return messageBlocked(in)
 	case Condensed:
 		return condensed(in)
 	case CondensationAsked:
@@ -163,6 +165,8 @@ func render(in Input) *Event {
 		return toolResult(p, in.Shown)
 	case *conversation.AgentErrorEvent:
 		return failure(p.Error, "")
+	case *conversation.UserRejectObservation: // of a hook
+		return failure(because("A hook did not let the action run", p.RejectionReason), "")
 	case *conversation.ConversationErrorEvent:
 		return failure(p.Detail, errorID(p))
 	}
@@ -180,6 +184,23 @@ func observation(source, kind, content string, extras any) *Event {
 
 func failure(text, id string) *Event {
 	return observation(sourceAgent, "error", text, map[string]any{"error_id": id})
+}
+
+func messageBlocked(in Input) *Event {
+	hook, ok := in.Shown.(*conversation.HookExecutionEvent)
+	if !ok {
+		if hook, ok = in.Payload.(*conversation.HookExecutionEvent); !ok {
+			return nil
+		}
+	}
+	return failure(because("A hook did not let the message through", hook.Reason), "")
+}
+
+func because(what, reason string) string {
+	if reason == "" {
+		return what + "."
+	}
+	return what + ": " + reason
 }
 
 type stateExtras struct {

@@ -128,12 +128,7 @@ func recalled(in Input) *Event {
 	extras := recallExtras{RecallType: "knowledge", RuntimeHosts: map[string]int{}, Secrets: map[string]string{},
 		Knowledge: []knowledge{}}
 	if said, ok := messageOf(in); ok {
-		for _, name := range said.ActivatedSkills {
-			extras.Knowledge = append(extras.Knowledge, knowledge{Name: name})
-		}
-		if len(extras.Knowledge) > 0 {
-			extras.Knowledge[0].Content = content.JoinText(said.ExtendedContent)
-		}
+		extras.Knowledge = knowledgeOf(said)
 	}
 	if in.Derived.Recipe == KnowledgeRecalled {
 		if len(extras.Knowledge) == 0 {
@@ -143,6 +138,25 @@ func recalled(in Input) *Event {
 	}
 	describe(&extras, in)
 	return observation(sourceEnvironment, "recall", "Added workspace context", extras)
+}
+
+// knowledgeOf are the skills that a message brought in. Their texts stand first in what
+// was added to it; to a message of before the start, which is stored already, they
+// were added with one of their own.
+func knowledgeOf(said *conversation.MessageEvent) []knowledge {
+	parts := said.ExtendedContent
+	if said.Source == conversation.SourceEnvironment {
+		parts = said.LLMMessage.Content
+	}
+	out := []knowledge{}
+	for i, name := range said.ActivatedSkills {
+		k := knowledge{Name: name}
+		if i < len(parts) {
+			k.Content = parts[i].Text
+		}
+		out = append(out, k)
+	}
+	return out
 }
 
 func describe(extras *recallExtras, in Input) {

@@ -39,6 +39,8 @@ func toolResult(e *conversation.ObservationEvent, shown conversation.Payload) *E
 		out := observation(sourceAgent, "think", text, struct{}{})
 		out.Message = "Your thought has been logged."
 		return out
+	case kindMCPResult:
+		text = mcpResult(o.Content, o.IsError)
 	}
 	return otherResult(e, call, text)
 }
@@ -153,4 +155,26 @@ func otherResult(e *conversation.ObservationEvent, call *conversation.ActionEven
 		arguments = argumentsOf(call)
 	}
 	return observation(sourceAgent, "mcp", text, map[string]any{"name": e.ToolName, "arguments": arguments})
+}
+
+// mcpResult is what a tool of an MCP server gave, as the JSON that such servers answer
+// with. Pictures are left out: they are stored as addresses.
+func mcpResult(parts []content.Part, isError bool) string {
+	type text struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	all := []text{}
+	for _, p := range parts {
+		switch p.Type {
+		case content.TypeText:
+			all = append(all, text{p.Type, p.Text})
+		case content.TypeImage:
+			all = append(all, text{content.TypeText, "[image]"})
+		}
+	}
+	return plainJSON(struct {
+		Content []text `json:"content"`
+		IsError bool   `json:"isError"`
+	}{all, isError})
 }

@@ -18,6 +18,8 @@ type State struct {
 	finished    bool    // the agent's last output was the finish action
 	interrupted bool    // the user stopped the run; its state change is to come
 	open        []call  // tool calls without an answer
+	blocked     block   // what hooks blocked last
+	said        string  // id of the user's last message
 
 	// shown are the legacy events of what the agent still reads, by event id.
 	shown map[string]span
@@ -31,6 +33,12 @@ type call struct {
 	callID   string
 	finish   bool
 	awaiting bool // it waits for the user's decision
+}
+
+// block is a hook's event that blocked a message, which comes after it.
+type block struct {
+	seq     int64
+	message string // id
 }
 
 // Open derives what precedes the log.
@@ -89,7 +97,7 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 	case *conversation.SystemPromptEvent:
 		return []Derived{{Recipe: System}}
 	case *conversation.MessageEvent:
-		return s.message(e)
+		return s.message(seq, e)
 	case *conversation.ActionEvent:
 		return s.action(e, awaits)
 	case *conversation.ObservationEvent:
@@ -104,6 +112,10 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 		if s.agent == Paused {
 			return []Derived{changed(Stopped)}
 		}
+	case *conversation.HookExecutionEvent:
+		if e.Blocked && e.MessageID != "" && e.MessageID == s.said { // said before the start was through
+			return []Derived{{Recipe: MessageBlocked}}
+		}
 	case *conversation.Condensation:
 		return []Derived{{Condensed, s.forgotten(e).arg(s.NextID)}}
 	case *conversation.CondensationRequest:
@@ -116,9 +128,14 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 	return nil
 }
 
-// message of a user is recalled at once during a run, else when a run takes it up.
-func (s *State) message(e *conversation.MessageEvent) []Derived {
+// message of a user is recalled at once during a run, else when a run takes it up. One
+// that a hook blocked never is.
+func (s *State) message(seq int64, e *conversation.MessageEvent) []Derived {
 	switch {
+	case s.isBlocked(e):
+		return []Derived{{Recipe: Message}, {MessageBlocked, seq - s.blocked.seq}}
+	case e.Source == conversation.SourceEnvironment && len(e.ActivatedSkills) > 0:
+		return []Derived{{Recipe: KnowledgeRecalled}}
 	case e.Source == conversation.SourceAgent && isBlank(e):
 		return nil
 	case e.Source != conversation.SourceUser || !s.isRunning():
@@ -126,6 +143,10 @@ func (s *State) message(e *conversation.MessageEvent) []Derived {
 	}
 	recall, result := s.recall(!s.recalled)
 	return []Derived{{Recipe: Message}, {recall, 0}, {result, 1}}
+}
+
+func (s *State) isBlocked(e *conversation.MessageEvent) bool {
+	return e.ID != "" && e.ID == s.blocked.message
 }
 
 func (s *State) isRunning() bool { return s.agent == Running || s.agent == UserConfirmed }
@@ -192,10 +213,14 @@ func (s *State) find(eventID, callID string) *call {
 	return nil
 }
 
-// rejected shows the user's decision before the first refused call of a batch.
+// rejected shows the user's decision before the first refused call of a batch. What a
+// hook refuses was no decision of the user's: to clients it failed.
 func (s *State) rejected(seq int64, e *conversation.UserRejectObservation) []Derived {
 	c := s.find(e.ActionID, e.ToolCallID)
-	if e.RejectionSource == conversation.SourceHook || s.agent != AwaitingConfirmation {
+	switch {
+	case e.RejectionSource == conversation.SourceHook:
+		return append([]Derived{{CallFailed, s.causeOf(c, 0)}}, s.confirmedRun()...)
+	case s.agent != AwaitingConfirmation:
 		return []Derived{{CallRejected, s.causeOf(c, 0)}}
 	}
 	out := s.decision(seq, UserRejected, ActionRejected)
@@ -328,6 +353,9 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 		s.finished = isFinish(e)
 	case *conversation.MessageEvent:
 		s.finished = s.finished && e.Source != conversation.SourceAgent
+		if e.Source == conversation.SourceUser {
+			s.said = e.ID
+		}
 	case *conversation.ObservationEvent:
 		s.answer(e.ActionID, e.ToolCallID)
 	case *conversation.AgentErrorEvent:
@@ -336,6 +364,10 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 		s.answer(e.ActionID, e.ToolCallID)
 	case *conversation.InterruptEvent:
 		s.interrupted = true
+	case *conversation.HookExecutionEvent:
+		if e.Blocked && e.MessageID != "" {
+			s.blocked = block{seq, e.MessageID}
+		}
 	case *conversation.StateUpdateEvent:
 		if e.Key == conversation.KeyLeaf {
 			s.open = nil // calls of another branch are not waited for any more
@@ -352,7 +384,7 @@ func (s *State) apply(p conversation.Payload, seq int64, d Derived) {
 	case d.Recipe == StateChanged:
 		s.agent = d.State()
 	case d.Recipe == Message:
-		if conversation.HeaderOf(p).Source == conversation.SourceUser {
+		if e, ok := p.(*conversation.MessageEvent); ok && e.Source == conversation.SourceUser && !s.isBlocked(e) {
 			s.unrecalled = append(s.unrecalled, seq)
 		}
 	case d.Recipe == RecallWorkspace || d.Recipe == RecallKnowledge:
