@@ -53,7 +53,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return slices.Concat(answers(), runs(), calls(), repairs(), confirmations(), policies(), waits(), controls(), steering(),
-		limits(), repetitions(), memories(), judgements(), goals(), branches(), crashes(), models())
+		limits(), repetitions(), memories(), judgements(), goals(), branches(), crashes(), models(), hooks(), extensions())
 }
 
 func TestTraces(t *testing.T) {

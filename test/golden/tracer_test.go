@@ -124,9 +124,15 @@ func (tr *tracer) plain(v any) any {
 	case map[string]any:
 		out := map[string]any{}
 		for k, x := range v {
-			if out[k] = tr.plain(x); k == "wait_seconds" { // it differs a little each time
+			if out[k] = tr.plain(x); k == "wait_seconds" || k == "conversation_id" { // they differ each time
 				out[k] = "<..>"
 			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = tr.plain(v[i])
 		}
 		return out
 	case string:
@@ -196,7 +202,10 @@ func (tr *tracer) event(kind string, m members) string {
 		w.when(o.take("is_error") == true, "failed")
 		w.given("exit", o.take("exit_code"))
 		w.add(tr.texts(o.take("content")))
-		m.empty("extended_content")
+		for _, own := range []string{"skill_name", "subagent", "task_id", "status"} {
+			w.given(own, o.take(own))
+		}
+		tr.extended(&w, m)
 	case "UserRejectObservation":
 		w.add(m.take("tool_call_id"), m.take("tool_name"), "of", tr.name(m.text("action_id")), "by", m.take("rejection_source"),
 			tr.say(m.text("rejection_reason")))
@@ -206,6 +215,8 @@ func (tr *tracer) event(kind string, m members) string {
 		w.add(m.take("code"), classification(m), tr.say(m.text("detail")))
 	case "Condensation":
 		tr.condensation(&w, m)
+	case "HookExecutionEvent":
+		tr.hook(&w, m)
 	}
 	return w.String()
 }
@@ -238,12 +249,56 @@ func (tr *tracer) message(w *words, m members) {
 		w.add("reasoning", tr.say(reasoning))
 	}
 	said.empty("thinking_blocks")
-	m.empty("activated_skills", "extended_content")
+	m.empty("activated_skills")
+	if skills := m.take("activated_skills"); skills != nil {
+		w.add("activates", compact(skills))
+	}
+	tr.extended(w, m)
 	if id := m.text("llm_response_id"); id != "" {
 		w.add("(" + id + ")")
 	}
 	w.when(len(said) > 0, "AND", said)
 	tr.critic(w, m)
+}
+
+// extended renders what skills and hooks put beside an event.
+func (tr *tracer) extended(w *words, m members) {
+	m.empty("extended_content")
+	if more := m.take("extended_content"); more != nil {
+		w.add("with", tr.texts(more))
+	}
+}
+
+// hook renders the run of a hook. What it read is shown by its event and what it is
+// about: where it works and in which conversation, differs.
+func (tr *tracer) hook(w *words, m members) {
+	in := m.object("hook_input")
+	w.add(m.take("hook_event_type"), m.text("tool_name"))
+	if id := m.text("action_id"); id != "" {
+		w.add("of", tr.name(id))
+	}
+	m.take("message_id") // of an event that comes behind it
+	w.add(fmt.Sprintf("exit %v", m.take("exit_code")))
+	w.when(m.take("success") == true, "ok")
+	w.when(m.take("blocked") == true, "blocks")
+	for _, name := range []string{"reason", "additional_context", "error", "stdout", "stderr"} {
+		if s := m.text(name); s != "" {
+			w.add(name, tr.say(strings.TrimSpace(s)))
+		}
+	}
+	m.take("hook_command")
+	for _, known := range []string{"working_dir", "session_id", "event_type", "tool_name", "metadata"} {
+		in.take(known)
+	}
+	if o := in.object("tool_response"); o != nil { // the machine is in it
+		in["tool_response"] = o["kind"]
+	}
+	for name, v := range in {
+		if v == nil {
+			delete(in, name)
+		}
+	}
+	w.add("read", compact(in))
 }
 
 func (tr *tracer) critic(w *words, m members) {
