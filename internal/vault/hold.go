@@ -39,7 +39,7 @@ func (m *Masker) Hold(text string) int {
 // length of text if none does.
 func (m *Masker) opening(text string) int {
 	tail, at := m.tail(text)
-	for i := range tail {
+	for i := range len(tail) { // bytes: a value may begin within a character
 		if m.begins(tail[i:]) {
 			return at[i]
 		}

@@ -107,3 +107,28 @@ func BenchmarkHold(b *testing.B) {
 		m.Hold("some words of an answer and ask")
 	}
 }
+
+// FuzzHold: a secret in any of its forms that arrives in pieces shows no more than one
+// that arrives whole.
+func FuzzHold(f *testing.F) {
+	f.Add("secret-value", "before ", " after", []byte{3, 9, 1})
+	f.Add("a/+b\n\"c", "x", "=", []byte{1, 1, 1, 1, 1})
+	f.Fuzz(func(t *testing.T, value, before, after string, cuts []byte) {
+		if len(value) > 200 || len(before)+len(after) > 1000 || strings.ContainsAny(value, "<>") {
+			return
+		}
+		m := vault.NewMasker(value)
+		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value), jsonOf(value), base64.StdEncoding.EncodeToString([]byte("x" + value))} {
+			text := before + form + after
+			var pieces []string
+			rest := text
+			for _, c := range cuts {
+				n := min(int(c), len(rest))
+				pieces, rest = append(pieces, rest[:n]), rest[n:]
+			}
+			if got, want := strings.Join(inPieces(m, append(pieces, rest)), ""), m.Mask(text); !same(got, want) {
+				t.Fatalf("%q in %q: %q, want %q", value, pieces, got, want)
+			}
+		}
+	})
+}
