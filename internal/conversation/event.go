@@ -219,6 +219,8 @@ type AgentNotes struct {
 	Questions []TrustQuestion `json:"trust_questions,omitempty"`
 	// Problems are files of skills, hooks and agents that could not be used.
 	Problems []string `json:"extension_problems,omitempty"`
+	// Progress tells how far calls are that take their time.
+	Progress []CallProgress `json:"tool_progress,omitempty"`
 	// PathSkills are the skills that paths have brought in.
 	PathSkills []string `json:"path_skills,omitempty"`
 	// Tasks are those that sub-agents work on.
@@ -231,7 +233,13 @@ type AgentNotes struct {
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
 	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0 &&
-		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0 && len(n.PathSkills) == 0
+		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0 && len(n.PathSkills) == 0 && len(n.Progress) == 0
+}
+
+// CallProgress tells how far a call is.
+type CallProgress struct {
+	ToolCallID string `json:"tool_call_id"`
+	Text       string `json:"text"`
 }
 
 // ServerNote tells how an MCP server is.

@@ -121,7 +121,8 @@ func (b *batch) next() *batchCall {
 func (l *live) record(b *batch, c *batchCall) {
 	var trigger conversation.Trigger
 	events, notes := append(slices.Clone(c.around), c.answer), l.state.Notes
-	if len(c.skills) > 0 {
+	told := len(notes.Progress)
+	if notes = withoutProgress(notes, c.action.ToolCallID); len(c.skills) > 0 || len(notes.Progress) < told {
 		notes.PathSkills = slices.Concat(notes.PathSkills, c.skills)
 		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
 	}
@@ -169,7 +170,7 @@ func (l *live) startCall(b *batch, c *batchCall) {
 	b.running++
 	conv, wakes, ctx := *l.conv, l.wakes, b.work.ctx
 	env, hooks := l.env(), l.hooksAround(c.action.ToolName)
-	env.CallID = c.action.ID
+	env.CallID, env.Progress = c.action.ID, l.progress(c.action)
 	secrets := secretsNamed(l.secrets, string(c.action.Action))
 	env.Secrets = func(string) map[string]string { return secrets }
 	l.e.jobs.Go(func() {

@@ -295,6 +295,7 @@ func criticism(events []conversation.Payload) *conversation.CriticResult {
 func (l *live) notesAfter(resp *llm.Response) (conversation.AgentNotes, bool) {
 	notes := l.withExtras(l.state.Notes)
 	notes.LLMRetry, notes.Recoveries, notes.MissingFallbacks = nil, 0, l.missing
+	notes.Progress = nil
 	news := !reflect.DeepEqual(notes, l.state.Notes)
 	if len(resp.Message.Extra) > 0 && validMembers(resp.Message.Extra) {
 		notes.ProviderFields = map[string]map[string]json.RawMessage{resp.ID: resp.Message.Extra}
