@@ -145,31 +145,68 @@ func TestAgentSkillsAreNotTrustedBlindly(t *testing.T) {
 	}
 }
 
+// Nor is what skills and agents of the repository bring along.
+func TestAgentCopiesOfARepositoryBringNothingThatRuns(t *testing.T) {
+	h := &hearing{}
+	b := newBench(t, callTool("task", `{"prompt":"count them","description":"Count","subagent_type":"counter"}`),
+		callTool("sh", `{"command":"true"}`), h.then(say("three")), h.then(say("done")))
+	server := func(file string) map[string]any {
+		return map[string]any{"x": map[string]any{"command": "touch", "args": []any{filepath.Join(b.dir, file)}}}
+	}
+	body := b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh"}, map[string]any{"name": "task_tool_set", "params": map[string]any{}}},
+		"agent_context": map[string]any{"skills": []any{map[string]any{"name": "notes", "content": "Notes.",
+			"source": filepath.Join(b.dir, ".openhands/skills/notes.md"), "mcp_tools": server("skill")}}}})
+	body["agent_definitions"] = []any{map[string]any{"name": "counter", "description": "counts", "system_prompt": "You count.", "tools": []any{"sh"},
+		"source": filepath.Join(b.dir, ".openhands/agents/counter.md"), "mcp_config": server("agent"), "hooks": hooks("pre_tool_use", "touch hook")}}
+	body["initial_message"] = userSays("how many?")
+	b.run(body, conversation.Finished)
+	if !strings.Contains(h.last(), "three") {
+		t.Errorf("the agents were told %q", h.told)
+	}
+	for _, file := range []string{"skill", "agent", "hook"} {
+		if b.exists(file) {
+			t.Errorf("what a copied %s brings ran", file)
+		}
+	}
+}
+
 // What a repository brings waits for the user's trust, and so does a copy of it that
 // a client sends along.
 func TestAgentTrust(t *testing.T) {
-	for _, along := range []bool{false, true} {
-		t.Run(fmt.Sprintf("hooks sent along %v", along), func(t *testing.T) {
-			b := newBench(t, callTool("sh", `{"command":"true"}`), say("one"), callTool("sh", `{"command":"true"}`), say("two"))
+	for _, along := range []string{"nothing", "the same hooks", "the same hooks and others"} {
+		t.Run("sent along: "+along, func(t *testing.T) {
+			b := newBench(t, callTool("sh", `{"command":"true"}`), say("one"), callTool("sh", `{"command":"true"}`), say("two"), callTool("sh", `{"command":"true"}`), say("three"))
 			b.file(".openhands/hooks.json", `{"hooks":{"PostToolUse":[{"matcher":"sh","hooks":[{"command":"touch ran"}]}]}}`)
 			body := b.with(map[string]any{"initial_message": userSays("go")})
 			found := b.post(200, "/api/hooks", map[string]any{"project_dir": b.dir})
 			if found.text("hook_config", "post_tool_use", 0, "hooks", 0, "command") != "touch ran" {
 				t.Errorf("%s", found.body)
 			}
-			if along {
-				body["hook_config"] = found.at("hook_config")
+			switch copied := found.at("hook_config"); along {
+			case "the same hooks":
+				body["hook_config"] = copied
+			case "the same hooks and others":
+				own := hooks("post_tool_use", "touch own")
+				own["post_tool_use"] = append(own["post_tool_use"].([]any), copied.(map[string]any)["post_tool_use"].([]any)...)
+				body["hook_config"] = own
 			}
 			id, path := b.run(body, conversation.Finished)
 			if b.exists("ran") {
 				t.Fatal("a hook ran before it was trusted")
 			}
 			info := b.info(path)
-			if info.at("hook_config") != nil || len(info.list("agent_state", "trust_questions")) != 1 {
+			if others := along == "the same hooks and others"; b.exists("own") != others || (info.at("hook_config") != nil) != others || len(info.list("agent_state", "trust_questions")) != 1 {
 				t.Errorf("%s", info.body)
 			}
 			q := b.as(b.key, "GET", path+"/trust", nil).is(200)
 			has(q, "touch ran")
+			if along != "nothing" { // nor by way of a sub-conversation
+				below := b.with(map[string]any{"initial_message": userSays("below"), "hook_config": found.at("hook_config"), "parent_conversation_id": info.text("id")})
+				sub, _ := b.run(below, conversation.Finished)
+				if b.exists("ran") {
+					t.Fatalf("a copied hook ran in the sub-conversation %s", sub)
+				}
+			}
 			subject, hash := q.text("questions", 0, "subject"), q.text("questions", 0, "hash")
 			answer := func(want int, subject, hash string) *answer {
 				return b.post(want, path+"/trust", map[string]any{"subject": subject, "hash": hash, "trusted": true})

@@ -43,7 +43,7 @@ func (e *Engine) Ask(ctx context.Context, owner string, id conversation.ID, ques
 	if err != nil {
 		return "", err
 	}
-	specs, err := tools.specs() // providers refuse calls in a history without them
+	specs, err := tools.specsFor(masker) // providers refuse calls in a history without them
 	if err != nil {
 		return "", err
 	}

@@ -1,13 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"path"
 	"regexp"
@@ -19,7 +17,6 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/extension"
 	"parley/internal/fault"
-	"parley/internal/hook"
 	"parley/internal/skill"
 	"parley/internal/tool"
 )
@@ -118,7 +115,10 @@ func (e *Engine) bring(ctx context.Context, task *conversation.StartTask, conv *
 	if from != "" {
 		return nil
 	}
-	repositories, err := e.setUps(ctx, conv)
+	var repositories []extension.Bundle
+	if slices.ContainsFunc(bundles, func(b extension.Bundle) bool { return len(b.Scripts) > 0 }) {
+		repositories, err = e.setUps(ctx, conv)
+	}
 	for _, b := range repositories {
 		err = errors.Join(err, e.setUp(ctx, conv, hands, b, func(s conversation.TaskStatus) { e.progress(task, s) }))
 	}
@@ -182,29 +182,24 @@ func (e *Engine) found(ctx context.Context, conv *conversation.Conversation, fro
 			repo.Scripts = nil
 		}
 		repo.Hash = extension.Hash(repo)
-		brought = withoutCopy(brought, &repo)
 		all = append(all, repo)
 	}
 	if brought != nil {
-		all = append(all, *brought)
+		all = append(all, *withoutCopies(brought, all))
 	}
 	return all, nil
 }
 
-// withoutCopy leaves out of what a request brings the hooks that are the
-// repository's own: clients read them there and send them along, and that is not the
-// user's trust.
-func withoutCopy(brought *extension.Bundle, repo *extension.Bundle) *extension.Bundle {
-	if brought == nil || brought.Hooks.Empty() {
-		return brought
-	}
-	own, err := json.Marshal(brought.Hooks)
-	theirs, bad := json.Marshal(repo.Hooks)
-	if err != nil || bad != nil || !bytes.Equal(own, theirs) {
-		return brought
-	}
+// withoutCopies leaves out of what a request brings the hooks that a place has which
+// asks for trust: clients read them there and send them along, in parts or beside
+// others, and that is not the user's trust.
+func withoutCopies(brought *extension.Bundle, found []extension.Bundle) *extension.Bundle {
 	next := *brought
-	next.Hooks = hook.Config{}
+	for _, b := range found {
+		if b.Subject != "" {
+			next.Hooks = next.Hooks.Without(b.Hooks)
+		}
+	}
 	return &next
 }
 

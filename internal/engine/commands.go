@@ -240,6 +240,10 @@ const interruptWait = 5 * time.Second
 // Interrupt stops the run in the middle of a step and returns when it has ended,
 // at the latest after 5 s.
 func (e *Engine) Interrupt(ctx context.Context, owner string, id conversation.ID) error {
+	if _, err := e.opt.Store.Conversations().Get(ctx, owner, id); err != nil {
+		return err
+	}
+	e.stopHooks(id, ErrInterrupted)
 	done := make(chan struct{})
 	err := e.do(ctx, owner, id, func(l *live) error { l.interrupt(done); return nil })
 	if err != nil {
@@ -288,6 +292,7 @@ func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) e
 	if err != nil {
 		return err
 	}
+	e.stopHooks(id, ErrDeleted)
 	if conv.Options.WorkingDir != "" && conv.Options.Task == nil {
 		e.endSession(ctx, owner, id)
 	}

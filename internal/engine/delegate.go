@@ -189,12 +189,12 @@ func agentBundle(agent string) string { return "agent " + agent }
 // broughtBy is what a definition brings along, nil if that is nothing. It may run as
 // long as the user trusts the place that it is from.
 func (a *agency) broughtBy(def *subagent.Definition) *extension.Bundle {
-	b := a.extras.origin(def)
+	b, ok := a.extras.origin(def)
 	b.Name, b.Servers = agentBundle(def.Name), def.MCP
 	if def.Hooks != nil {
 		b.Hooks = hook.Config{PreToolUse: def.Hooks.PreToolUse, PostToolUse: def.Hooks.PostToolUse}
 	}
-	if b.Servers == nil && b.Hooks.Empty() {
+	if !ok || b.Servers == nil && b.Hooks.Empty() {
 		return nil
 	}
 	return &b
@@ -515,7 +515,7 @@ func (a *agency) note(w *assignment, status conversation.Status) {
 // tasksIn are the tasks of notes, as they are now.
 func (l *live) tasksIn(tasks []conversation.TaskNote) []conversation.TaskNote {
 	for _, t := range l.taskNotes {
-		t.Description = l.masker.Mask(t.Description)
+		t.Agent, t.Description = l.masker.Mask(t.Agent), l.masker.Mask(t.Description) // as the log has it
 		tasks = withTask(tasks, t)
 	}
 	return tasks

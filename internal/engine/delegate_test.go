@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,6 +395,52 @@ func TestToolsOfSubAgents(t *testing.T) {
 		}
 		if n := len(h.of()); n != 1 {
 			t.Errorf("%d sessions: the parent's servers were started again", n)
+		}
+	}
+}
+
+// What a definition did not allow is not allowed because the definition is gone.
+func TestASubAgentWhoseDefinitionIsGone(t *testing.T) {
+	h := &host{}
+	var gone atomic.Bool
+	var worked atomic.Int32
+	collections := func(o *engine.Options) {
+		o.Collections = func() []extension.Bundle {
+			if gone.Load() {
+				return nil
+			}
+			return []extension.Bundle{{Name: "collection", Level: skill.LevelOrg, Agents: []subagent.Definition{
+				{Name: "reader", Level: subagent.LevelUser, SystemPrompt: "x", Tools: []string{"look"}}}}}
+		}
+	}
+	var got [][]string
+	w := newTeam(t, func(ctx context.Context, req *llm.Request) (*llm.Response, error) {
+		sessions := h.of()
+		switch {
+		case firstAsked(req) == "work":
+			got = append(got, toolNames(req))
+			worked.Add(1)
+			return say("done")(ctx, req)
+		case !slices.Contains(toolNames(req), "db_query"):
+			sessions[len(sessions)-1].offer(tool.ServerConnected, remote("db_query"))
+			return call("look", `{"path":"x"}`)(ctx, req)
+		case worked.Load() == 0:
+			return assign("reader|work")(ctx, req)
+		case gone.Load() && worked.Load() == 1:
+			return call("task", `{"prompt":"more","resume":"task_00000001"}`)(ctx, req)
+		}
+		return say("done")(ctx, req)
+	}, h.use, collections)
+	id := w.beginWith(withServers("go"))
+	w.wait(id, conversation.Finished)
+	w.stop()
+	gone.Store(true)
+	w.start()
+	w.send(id, "again")
+	w.eventually("the second task", func() bool { return worked.Load() == 2 && w.status(id) == conversation.Finished })
+	for i, names := range got {
+		if slices.Contains(names, "db_query") {
+			t.Errorf("task %d has %v", i+1, names)
 		}
 	}
 }

@@ -124,7 +124,8 @@ type Engine struct {
 	drained   chan struct{}
 	toolboxes sync.Map // of *toolbox, by their tools' names
 	sessions  map[conversation.ID]*session
-	tended    map[conversation.ID]bool // sub-agents that somebody waits for
+	hooks     map[conversation.ID]map[*context.CancelCauseFunc]struct{} // that runHooks runs
+	tended    map[conversation.ID]bool                                  // sub-agents that somebody waits for
 }
 
 // New returns an engine; Recover picks up what an earlier life left.
@@ -144,6 +145,7 @@ func New(opt Options) *Engine {
 	ctx, leave := context.WithCancelCause(context.Background())
 	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
 		tasks: map[string]*conversation.StartTask{}, sessions: map[conversation.ID]*session{},
+		hooks:  map[conversation.ID]map[*context.CancelCauseFunc]struct{}{},
 		tended: map[conversation.ID]bool{}, drained: make(chan struct{})}
 	e.job(e.renewLeases)
 	return e

@@ -115,17 +115,17 @@ func (x *extras) admit(b extension.Bundle, trustAll bool, decisions []extension.
 }
 
 // origin is the bundle that an agent is from, without the agents and skills in it: what
-// its hooks and servers need to run as the user trusted them. The zero Bundle if it
-// needs nothing.
-func (x *extras) origin(def *subagent.Definition) extension.Bundle {
+// its hooks and servers need to run as the user trusted them. False if there is none
+// that may run.
+func (x *extras) origin(def *subagent.Definition) (extension.Bundle, bool) {
 	for _, b := range slices.Backward(x.origins) {
 		if slices.ContainsFunc(b.Agents, func(d subagent.Definition) bool {
 			return d.Name == def.Name && d.Level == def.Level && d.Source == def.Source
 		}) {
-			return extension.Bundle{Level: b.Level, Subject: b.Subject, Hash: b.Hash, Root: b.Root, Pins: b.Pins, Commit: b.Commit}
+			return extension.Bundle{Level: b.Level, Subject: b.Subject, Hash: b.Hash, Root: b.Root, Pins: b.Pins, Commit: b.Commit}, true
 		}
 	}
-	return extension.Bundle{Level: skill.LevelExplicit}
+	return extension.Bundle{}, false
 }
 
 // hookPins are the files that must be unchanged for a bundle's hooks to run. Set-up

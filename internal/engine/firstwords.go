@@ -35,7 +35,7 @@ func (e *Engine) sayFirst(ctx context.Context, conv *conversation.Conversation, 
 			return err
 		}
 		for _, m := range unjudged { // more may be written until they are judged
-			if verdicts[m.ID], err = judgeMessage(ctx, guard, m); err != nil {
+			if verdicts[m.ID], err = e.judgeMessage(ctx, guard, m); err != nil {
 				return err
 			}
 		}

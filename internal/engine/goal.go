@@ -52,7 +52,7 @@ func (e *Engine) judgeObjective(ctx context.Context, owner string, id conversati
 	if err != nil || guard == nil {
 		return nil, err
 	}
-	v, err := judgeMessage(ctx, guard, m)
+	v, err := e.judgeMessage(ctx, guard, m)
 	if err != nil || !v.blocked {
 		return v, err
 	}

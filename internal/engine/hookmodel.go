@@ -45,7 +45,9 @@ func opening(q hookrun.Question) []content.Message {
 
 func (h *hookModel) call(ctx context.Context, messages []content.Message, tools []llm.Tool) (*llm.Response, error) {
 	req := &llm.Request{Messages: slices.Clone(messages), Tools: tools, MaxOutput: hookOutput}
-	return h.e.aside(ctx, h.owner, h.id, store.UseHook, h.choice, req, ModelOptions{})
+	return guarded(h.e, "hook", func() (*llm.Response, error) { // some hooks have nobody around them
+		return h.e.aside(ctx, h.owner, h.id, store.UseHook, h.choice, req, ModelOptions{})
+	})
 }
 
 // work lets a model use tools until it answers, at most as often as the hook says.

@@ -194,7 +194,10 @@ func (e *Engine) beginSession(ctx context.Context, owner string, id conversation
 	if err != nil || hooks == nil {
 		return err
 	}
-	o, err := hooks.Run(ctx, hookrun.Input{Event: hook.SessionStart})
+	o, err := e.runHooks(ctx, hooks, hookrun.Input{Event: hook.SessionStart})
+	if errors.Is(err, ErrInterrupted) { // they guard nothing: the conversation begins without the rest
+		err = nil
+	}
 	ran := err == nil
 	return errors.Join(err, e.do(context.WithoutCancel(ctx), owner, id, func(l *live) error {
 		l.beginning = false

@@ -313,6 +313,34 @@ func TestSessionHooksRunOnce(t *testing.T) {
 	}
 }
 
+// Hooks that hang hold a start only until its user does not want to wait any more.
+func TestHooksOfTheBeginningCanBeStopped(t *testing.T) {
+	for name, event := range map[string]hook.Event{"the beginning": hook.SessionStart, "the message": hook.UserPromptSubmit} {
+		for _, way := range []string{"interrupt", "delete"} {
+			w := newWorld(t)
+			g := newGate(w)
+			task, err := w.engine.Start(t.Context(), withHooks(on(event, g.command("true")), "hi"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := task.ConversationID
+			g.started()
+			if way == "delete" {
+				w.expect("delete", w.engine.Delete(t.Context(), owner, id))
+			} else {
+				w.expect("interrupt", w.engine.Interrupt(t.Context(), owner, id))
+			}
+			w.eventually(name+": the end of the start after "+way, func() bool {
+				tasks, err := w.engine.Task(t.Context(), owner, []string{task.ID})
+				return err == nil && (tasks[0] == nil || tasks[0].Status.Done())
+			})
+			if way == "interrupt" && event == hook.SessionStart {
+				w.wait(id, conversation.Finished) // without the rest of its hooks
+			}
+		}
+	}
+}
+
 func TestAStopHookSendsTheAgentBackToWork(t *testing.T) {
 	for name, last := range map[string]step{"a text": say("done"), "finish": call("finish", `{"message":"done"}`)} {
 		w := newWorld(t, last, last)

@@ -84,7 +84,7 @@ func (l *live) newStep() (*step, error) {
 	if err != nil {
 		return s, err
 	}
-	specs, err := s.tools.specs()
+	specs, err := s.tools.specsFor(s.masker)
 	if err != nil {
 		return s, err
 	}

@@ -40,7 +40,7 @@ func (e *Engine) submit(ctx context.Context, owner string, id conversation.ID, m
 	if err != nil || guard == nil {
 		return err
 	}
-	v, err := judgeMessage(ctx, guard, m)
+	v, err := e.judgeMessage(ctx, guard, m)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (l *live) guardOf(m *Message) *hookrun.Runner {
 	return l.hooksFor(hook.UserPromptSubmit)
 }
 
-func judgeMessage(ctx context.Context, guard *hookrun.Runner, m Message) (*verdict, error) {
-	o, err := guard.Run(ctx, hookrun.Input{Event: hook.UserPromptSubmit, Message: content.JoinText(m.Parts), MessageID: m.ID})
+func (e *Engine) judgeMessage(ctx context.Context, guard *hookrun.Runner, m Message) (*verdict, error) {
+	o, err := e.runHooks(ctx, guard, hookrun.Input{Event: hook.UserPromptSubmit, Message: content.JoinText(m.Parts), MessageID: m.ID})
 	if err != nil {
 		return nil, err
 	}

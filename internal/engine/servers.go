@@ -200,7 +200,8 @@ func (s *session) settle(ctx context.Context) {
 
 // serverTools are the tools of the conversation's MCP servers. A sub-agent has those
 // of its parents, too, while they are loaded; of two with one name its own counts. One
-// whose definition names its tools has of its parents' only those.
+// whose definition names its tools has of its parents' only those, and one whose
+// definition is gone has none: nobody knows what it may use.
 func (l *live) serverTools() []tool.Tool {
 	var all []tool.Tool
 	if l.session != nil {
@@ -210,7 +211,10 @@ func (l *live) serverTools() []tool.Tool {
 	if task == nil || l.extras == nil {
 		return all
 	}
-	def, _ := subagent.Find(l.extras.agents, task.Agent)
+	def, ok := subagent.Find(l.extras.agents, task.Agent)
+	if !ok {
+		return all
+	}
 	for _, t := range l.e.sessionTools(l.conv.ParentID) {
 		name := t.Spec().Name
 		if def.Tools != nil && !slices.Contains(def.Tools, name) {
@@ -245,7 +249,7 @@ func (l *live) serverNotes() []conversation.ServerNote {
 	var notes []conversation.ServerNote
 	for _, s := range l.session.Status() {
 		if s.State != tool.ServerConnected && s.State != tool.ServerStarting {
-			notes = append(notes, conversation.ServerNote{Name: s.Name, State: s.State, Tools: s.Tools, Detail: s.Detail})
+			notes = append(notes, conversation.ServerNote{Name: l.masker.Mask(s.Name), State: s.State, Tools: s.Tools, Detail: s.Detail})
 		}
 	}
 	return notes
@@ -285,7 +289,7 @@ func (e *Engine) TestServer(ctx context.Context, owner, sandboxID string, server
 		return tool.ServerReport{}, err
 	}
 	secrets := secretsOf(settings, &conversation.Conversation{Owner: owner})
-	masker := e.opt.NewMasker(secretValues(settings, &conversation.Conversation{Owner: owner}))
+	masker := e.opt.NewMasker(append(secretValues(settings, &conversation.Conversation{Owner: owner}), ownSecrets(server)...))
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
 	report := e.opt.Servers.Test(ctx, tool.ServerOptions{Owner: owner,
@@ -297,5 +301,23 @@ func (e *Engine) TestServer(ctx context.Context, owner, sandboxID string, server
 			return e.opt.Fleet.Ensure(ctx, owner, sandboxID, true)
 		}}, server, call)
 	report.Error, report.Result = masker.Mask(report.Error), maskJSON(report.Result, masker)
+	for i := range report.Tools {
+		t := &report.Tools[i]
+		t.Description, t.InputSchema = masker.Mask(t.Description), maskJSON(t.InputSchema, masker)
+	}
 	return report, nil
+}
+
+// ownSecrets are those in a server's configuration.
+func ownSecrets(s tool.Server) []string {
+	var c account.MCPConfig
+	if s.HTTP != nil {
+		c.SHTTP = []account.MCPHTTPServer{*s.HTTP}
+	}
+	if s.Stdio != nil {
+		c.Stdio = []account.MCPStdioServer{*s.Stdio}
+	}
+	var values []string
+	c.EachSecret(func(_ string, v *account.Secret) { values = append(values, v.Reveal()) })
+	return values
 }

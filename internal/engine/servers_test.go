@@ -38,7 +38,8 @@ func (h *host) Open(opt tool.ServerOptions, servers []tool.Server) tool.ServerSe
 
 func (h *host) Test(_ context.Context, opt tool.ServerOptions, server tool.Server, _ *tool.ServerCall) tool.ServerReport {
 	secret, _ := opt.Secret("TOKEN")
-	return tool.ServerReport{OK: true, Error: "said " + secret, Result: json.RawMessage(`{"text":"` + secret + `"}`)}
+	return tool.ServerReport{OK: true, Error: "said " + secret, Result: json.RawMessage(`{"text":"` + secret + `"}`), Tools: []tool.ServerTool{
+		{Name: "x", Description: "has " + secret + " and " + server.HTTP.APIKey.Reveal(), InputSchema: json.RawMessage(`{"description":"` + secret + `"}`)}}}
 }
 
 // of returns the sessions that were opened.
@@ -250,6 +251,31 @@ func TestAnInterruptWhileServersStart(t *testing.T) {
 	}
 }
 
+// A name that is the value of a secret is masked in the log, and no news for that.
+func TestAServerWhoseNameIsASecret(t *testing.T) {
+	h := &host{}
+	w := newWorldWith(t, h.use)
+	req := withServers("go")
+	req.MCP.SHTTP[0].Name = "postgres"
+	req.Secrets = map[string]account.CustomSecret{"PGPASSWORD": {Value: account.NewSecret("postgres")}}
+	id := w.beginWith(req)
+	w.wait(id, conversation.Finished)
+	s := h.of()[0]
+	s.mu.Lock()
+	s.states = map[string]string{"postgres": tool.ServerFailed}
+	s.mu.Unlock()
+	s.opt.Changed()
+	w.eventually("the note", func() bool { return len(must(w.engine.View(t.Context(), owner, id)).Summary.Notes.Servers) == 1 })
+	n := len(w.events(id))
+	for range 5 {
+		s.opt.Changed()
+		w.expect("extensions", second(w.engine.Extensions(t.Context(), owner, id)))
+	}
+	if now := len(w.events(id)); now != n {
+		t.Errorf("%d events became %d", n, now)
+	}
+}
+
 // Secrets are looked up when a server wants them: a new value counts at once.
 func TestSecretsOfServersAreLookedUpLate(t *testing.T) {
 	h := &host{}
@@ -282,9 +308,37 @@ func TestTestingAServer(t *testing.T) {
 	w.settings(func(s *account.Settings) {
 		s.Secrets.Custom = map[string]account.CustomSecret{"TOKEN": {Value: account.NewSecret("the-secret-value")}}
 	})
-	r := must(w.engine.TestServer(t.Context(), owner, "", tool.Server{Name: "db"}, nil))
-	if !r.OK || strings.Contains(r.Error+string(r.Result), "the-secret-value") {
+	r := must(w.engine.TestServer(t.Context(), owner, "", tool.Server{Name: "db", HTTP: &account.MCPHTTPServer{APIKey: account.NewSecret("its-own-key")}}, nil))
+	all := r.Error + string(r.Result) + r.Tools[0].Description + string(r.Tools[0].InputSchema)
+	if !r.OK || strings.Contains(all, "the-secret-value") || strings.Contains(all, "its-own-key") || strings.Count(all, "<secret-hidden>") != 5 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What a server says of its tools may hold what it was sent: no model reads that.
+func TestSecretsInTheToolsOfServers(t *testing.T) {
+	h := &host{}
+	w := newWorldWith(t, h.use)
+	req := withServers("go")
+	req.Secrets = map[string]account.CustomSecret{"TOKEN": {Value: account.NewSecret("the-secret-value")}}
+	leaky := tool.New(tool.Spec{Name: "leaky", Description: "Say the-secret-value.", NoHands: true}, func(context.Context, *tool.Env, runInput) (tool.Result, error) {
+		return tool.TextObservation("LeakyObservation", "done").Result()
+	})
+	w.model.steps = []step{func(ctx context.Context, r *llm.Request) (*llm.Response, error) {
+		h.of()[0].offer(tool.ServerConnected, leaky)
+		return call("sh", `{"command":"true"}`)(ctx, r)
+	}}
+	id := w.beginWith(req)
+	w.wait(id, conversation.Finished)
+	last := w.model.reqs[len(w.model.reqs)-1].Tools
+	if raw := string(must(json.Marshal(last))); !strings.Contains(raw, "leaky") || strings.Contains(raw, "the-secret-value") {
+		t.Error(raw)
+	}
+	if _, err := w.engine.Ask(t.Context(), owner, id, "what?"); err != nil {
+		t.Fatal(err)
+	}
+	if raw := string(must(json.Marshal(w.model.reqs[len(w.model.reqs)-1].Tools))); strings.Contains(raw, "the-secret-value") {
+		t.Error(raw)
 	}
 }
 

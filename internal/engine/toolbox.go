@@ -27,7 +27,8 @@ const maxClientTools = 128
 type toolbox struct {
 	set *tool.Set
 	// specs are what models are told about them: the same for every call.
-	specs func() ([]llm.Tool, error)
+	specs   func() ([]llm.Tool, error)
+	foreign bool // some are a client's or a server's
 	// chosen are the names, but those of the tools that every agent has.
 	chosen []string
 }
@@ -41,6 +42,21 @@ func newToolbox(set *tool.Set) *toolbox {
 		}
 	}
 	return box
+}
+
+// specsFor are the specs as a model of a conversation reads them: what clients and
+// servers say of their tools may hold a secret that they were sent.
+func (b *toolbox) specsFor(m Masker) ([]llm.Tool, error) {
+	specs, err := b.specs()
+	if err != nil || !b.foreign {
+		return specs, err
+	}
+	masked := slices.Clone(specs)
+	for i := range masked {
+		masked[i].Description = m.Mask(masked[i].Description)
+		masked[i].Parameters = maskJSON(masked[i].Parameters, m)
+	}
+	return masked, nil
 }
 
 // claims says what a call uses. The end of a run waits for everything.
@@ -242,7 +258,9 @@ func (l *live) withForeignTools(own *tool.Set, servers []tool.Tool) *toolbox {
 	if err != nil { // names are different
 		return newToolbox(own)
 	}
-	return newToolbox(set)
+	box := newToolbox(set)
+	box.foreign = true
+	return box
 }
 
 // filtered keeps the tools whose names begin as the conversation's filter says, and

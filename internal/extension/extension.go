@@ -36,7 +36,8 @@ type Bundle struct {
 	Problems []Problem             `json:"problems,omitempty"`
 }
 
-// Pin is a file that must be as it was when it was trusted, or what runs it fails.
+// Pin is a file that must be as it was when it was trusted, or the hook or the set-up
+// script that runs it fails. Other content is another question, for all that name it.
 // What such a file loads itself is not pinned.
 type Pin struct {
 	Path   string `json:"path"`   // absolute, inside the sandbox

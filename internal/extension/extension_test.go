@@ -366,6 +366,7 @@ func TestPins(t *testing.T) {
 		`'hooks/b c.py'`: {"hooks/b c.py"}, "/workspace/project/hooks/a.sh": {"hooks/a.sh"}, "/elsewhere/hooks/a.sh": nil, "../hooks/a.sh": nil,
 		"x --file=hooks/a.sh": {"hooks/a.sh"}, "if true; then echo | python 'hooks/b c.py' > out; fi": {"hooks/b c.py"}, `bash -c "cd . && hooks/a.sh"`: {"hooks/a.sh"},
 		"echo $(cat hooks/a.sh)": {"hooks/a.sh"}, "$UNKNOWN/hooks/a.sh": nil, "hooks": nil, "hooks/a.sh \"": {"hooks/a.sh"}, "hooks/link": {"hooks/link"},
+		`sh "$PARLEY_PROJECT_DIR/hooks/a.sh"`: {"hooks/a.sh"}, "cd hooks && sh a.sh": {"hooks/a.sh"}, "cd hooks; ./a.sh": {"hooks/a.sh"},
 	} {
 		raw, err := json.Marshal(map[string]any{"stop": []any{map[string]any{"hooks": []any{map[string]any{"command": command}}}}})
 		if err != nil {
@@ -386,6 +387,24 @@ func TestPins(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s pins %v, not %v (%v)", command, got, want, b.Problems)
 		}
+	}
+}
+
+// Servers name files in many ways: another content of each is another question.
+func TestPinsOfServers(t *testing.T) {
+	for server, want := range map[string]bool{
+		`{"command":"tools/run.sh"}`: true, `{"command":"sh","args":["tools/run.sh"]}`: true, `{"command":"sh","args":["-c","exec sh tools/run.sh"]}`: true,
+		`{"command":"./run.sh","cwd":"tools"}`: true, `{"command":"sh","args":["run.sh"],"cwd":"tools"}`: true,
+		`{"command":"bash","env":{"BASH_ENV":"tools/run.sh"}}`: true, `{"command":"sh","args":["-c","cd tools && ./run.sh"]}`: true, `{"command":"true"}`: false,
+	} {
+		b := plugin(t, tree(t, map[string]string{"plugin.json": `{"name":"p"}`, ".mcp.json": `{"s":` + server + `}`, "tools/run.sh": "x"}), nil)
+		if pinned := len(b.Pins) == 1; pinned != want || b.Hash == "" {
+			t.Errorf("%s: pins %v, problems %v", server, b.Pins, b.Problems)
+		}
+	}
+	lines := plugin(t, tree(t, map[string]string{"plugin.json": `{"name":"p"}`, ".mcp.json": `{"s":{"command":"x","cwd":"tools","env":{"BASH_ENV":"evil","KEY":"hush"}}}`}), nil)
+	if text := strings.Join(lines.Runs(), "\n"); !strings.Contains(text, "BASH_ENV=evil KEY=... x (in ") {
+		t.Error(text)
 	}
 }
 

@@ -23,9 +23,9 @@ const (
 	maxNesting   = 3        // of commands in commands
 )
 
-// ownDirs are variables of hooks that hold the directory of the place; those of a
+// ownDirs are variables of hooks that hold the directory of a repository; those of a
 // plugin's directory are replaced before.
-var ownDirs = []string{"OPENHANDS_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"}
+var ownDirs = []string{"PARLEY_PROJECT_DIR", "OPENHANDS_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "PWD"}
 
 // pin pins the set-up scripts, and every file of the place that a word of what runs
 // names. A word that is no file is no loss; a file that is not named where it is
@@ -70,15 +70,19 @@ func (l *loader) words() []string {
 	var out []string
 	hooks := func(c *hook.Config) {
 		for _, d := range definitions(c) {
-			out = append(out, shellWords(d.Command, l.opt.Root, maxNesting)...)
+			out = append(out, commandWords(d.Command, l.opt.Root)...)
 		}
 	}
 	servers := func(c *account.MCPConfig) {
 		for _, s := range c.Enabled().Stdio {
-			out = append(append(out, s.Command), s.Args...)
+			words := []string{s.Command}
 			for _, arg := range s.Args {
-				out = append(out, path.Join(s.Cwd, arg))
+				words = append(append(words, arg), commandWords(arg, l.opt.Root)...)
 			}
+			for _, name := range sortedNames(s.Env) {
+				words = append(words, s.Env[name].Reveal())
+			}
+			out = append(append(out, words...), joined(s.Cwd, words)...)
 		}
 	}
 	hooks(&l.b.Hooks)
@@ -98,6 +102,30 @@ func (l *loader) words() []string {
 			for _, word := range shellWords(command, l.opt.Root, maxNesting) {
 				out = append(out, word, path.Join(s.Root, word))
 			}
+		}
+	}
+	return out
+}
+
+// commandWords are the words of a command, and what they are in the directories that it
+// changes to.
+func commandWords(command, root string) []string {
+	words := shellWords(command, root, maxNesting)
+	out := words
+	for i, word := range words {
+		if word == "cd" && i+1 < len(words) {
+			out = append(out, joined(words[i+1], words)...)
+		}
+	}
+	return out
+}
+
+// joined are words as paths in a directory.
+func joined(dir string, words []string) []string {
+	out := make([]string, 0, len(words))
+	for _, word := range words {
+		if !path.IsAbs(word) {
+			out = append(out, path.Join(dir, word))
 		}
 	}
 	return out

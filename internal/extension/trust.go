@@ -200,14 +200,31 @@ func serverLines(c *account.MCPConfig) []string {
 	for _, s := range c.Stdio {
 		line := s.Name + ": "
 		for _, name := range sortedNames(s.Env) {
-			line += name + "=... "
+			value := "..." // it may hold a parameter of the user's
+			if loadsCode(name) {
+				value = s.Env[name].Reveal()
+			}
+			line += name + "=" + value + " "
 		}
-		out = append(out, line+strings.Join(append([]string{s.Command}, s.Args...), " "))
+		line += strings.Join(append([]string{s.Command}, s.Args...), " ")
+		if s.Cwd != "" {
+			line += " (in " + s.Cwd + ")"
+		}
+		out = append(out, line)
 	}
 	for _, s := range slices.Concat(c.SSE, c.SHTTP) {
 		out = append(out, s.Name+": "+s.URL)
 	}
 	return out
+}
+
+// loadsCode reports whether a variable makes programs load what it names.
+func loadsCode(name string) bool {
+	switch name {
+	case "PATH", "BASH_ENV", "ENV", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "RUBYLIB", "JAVA_TOOL_OPTIONS":
+		return true
+	}
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "PYTHON") || strings.HasPrefix(name, "GIT_")
 }
 
 func sortedNames(m map[string]account.Secret) []string {
@@ -245,8 +262,14 @@ func visible(text string, most int) string {
 // or nothing runs, and else by the latest decision about this subject with this
 // content. ask says that there is none, so that the user is to be asked.
 func Approve(b Bundle, decisions []Decision) (approved, ask bool) {
-	hash := cmp.Or(b.Hash, Hash(b))
-	if b.Subject == "" || hash == "" {
+	if b.Subject == "" {
+		return true, false
+	}
+	hash := b.Hash
+	if hash == "" { // it was not loaded by this package, or nothing runs
+		hash = Hash(b)
+	}
+	if hash == "" {
 		return true, false
 	}
 	found := false

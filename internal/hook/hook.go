@@ -159,3 +159,31 @@ func (d Definition) Label() string {
 	}
 	return d.Type + ": " + name
 }
+
+// Without returns the hooks that do something else than those of another configuration
+// do at the same event. Names, matchers and time-outs do not make a hook another one.
+func (c Config) Without(other Config) Config {
+	var out Config
+	for _, event := range Events {
+		var theirs []Definition
+		for _, m := range *other.matchers(event) {
+			theirs = append(theirs, m.Hooks...)
+		}
+		for _, m := range *c.matchers(event) {
+			m.Hooks = slices.DeleteFunc(slices.Clone(m.Hooks), func(d Definition) bool { return slices.ContainsFunc(theirs, d.same) })
+			if len(m.Hooks) > 0 {
+				to := out.matchers(event)
+				*to = append(*to, m)
+			}
+		}
+	}
+	return out
+}
+
+// same reports whether two hooks do the same.
+func (d Definition) same(other Definition) bool {
+	return d.Type == other.Type && plain(d.Command) == plain(other.Command) && plain(d.Prompt) == plain(other.Prompt)
+}
+
+// plain is a text without what blanks make of it.
+func plain(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -185,11 +185,27 @@ func TestForKeepsTheOrder(t *testing.T) {
 	}
 }
 
+// What a client copied is the same hook, whatever it calls it and wherever it puts it.
+func TestWithout(t *testing.T) {
+	theirs := parse(t, `{"pre_tool_use":[{"matcher":"a","hooks":[{"command":"./x  y"},{"command":"z","timeout":9}]}],"stop":[{"hooks":[{"type":"prompt","prompt":"Done?"}]}]}`)
+	mine := parse(t, `{"pre_tool_use":[{"matcher":"*","hooks":[{"command":"./x y","timeout":5,"name":"n"},{"command":"mine"}]},{"matcher":"b","hooks":[{"command":"z"}]}],
+		"stop":[{"hooks":[{"type":"prompt","prompt":" Done?"},{"command":"z"}]}]}`)
+	if got, want := mine.Without(*theirs).Commands(), []string{"PreToolUse: mine", "Stop: z"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if got := mine.Without(hook.Config{}).Commands(); !slices.Equal(got, mine.Commands()) {
+		t.Errorf("%q", got)
+	}
+	if rest := mine.Without(*mine); !rest.Empty() {
+		t.Errorf("%q", rest.Commands())
+	}
+}
+
 func TestCommands(t *testing.T) {
 	c := parse(t, `{"pre_tool_use":[{"matcher":"terminal","hooks":[{"command":"./guard.sh"}]}],"stop":[{"hooks":[{"command":"a\nb"},
 		{"type":"agent","name":"review","prompt":"Look.","system_prompt":"Be strict.","tools":["grep","glob"]},{"type":"prompt","prompt":"Is it done?"}]}]}`)
 	want := []string{"PreToolUse terminal: ./guard.sh", "Stop: a\nb", "Stop: agent: review (with grep, glob)\nBe strict.\nLook.",
-		"Stop: prompt: Is it done?\nIs it done?"}
+		"Stop: prompt\nIs it done?"}
 	if got := c.Commands(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -82,19 +82,26 @@ func copyOfBuiltin(raw json.RawMessage) bool {
 		slices.ContainsFunc(subagent.Builtin(), func(own subagent.Definition) bool { return own.Name == d.Name })
 }
 
-// distrust keeps the commands in skills from running that are below a directory that
-// the conversation works in: clients read the skills of a repository and send them
-// along, and that is not the user's trust.
+// distrust takes out of the skills and agents what runs that are below a directory
+// that the conversation works in, commands, servers and hooks: clients read those of a
+// repository and send them along, and that is not the user's trust.
 func distrust(req *engine.StartRequest, dirs ...string) {
 	if req.Brought == nil {
 		return
 	}
+	copied := func(places ...string) bool {
+		return slices.ContainsFunc(places, func(file string) bool {
+			return slices.ContainsFunc(dirs, func(dir string) bool { return below(file, dir) })
+		})
+	}
 	for i := range req.Brought.Skills {
-		s := &req.Brought.Skills[i]
-		for _, dir := range dirs {
-			if below(s.Source, dir) || below(s.Root, dir) {
-				s.Trusted = false
-			}
+		if s := &req.Brought.Skills[i]; copied(s.Source, s.Root) {
+			s.Trusted, s.MCP = false, nil
+		}
+	}
+	for i := range req.Brought.Agents {
+		if d := &req.Brought.Agents[i]; copied(d.Source) {
+			d.Hooks, d.MCP = nil, nil
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *session) Set(servers []tool.Server) {
 		keys[i] = fingerprint(&servers[i], s.opt.Secret)
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.has(servers, keys) {
 		s.mu.Unlock()
 		return
 	}
@@ -83,6 +83,22 @@ func (s *session) Set(servers []tool.Server) {
 		go v.run()
 	}
 	s.changed()
+}
+
+// has reports whether these are the servers that there are, and tries those again that
+// are not connected. Nothing changes then: new tools for the same would make everything
+// anew that is made of tools. It is called with the lock held.
+func (s *session) has(servers []tool.Server, keys []string) bool {
+	same := slices.EqualFunc(s.servers, keys, func(v *server, key string) bool { return v.key == key })
+	for i := range servers {
+		same = same && s.servers[i].from == servers[i].From
+	}
+	for _, v := range s.servers {
+		if same && v.link == nil {
+			signal(v.wake)
+		}
+	}
+	return same
 }
 
 func (v *server) isOver() bool {

@@ -106,6 +106,27 @@ func TestRestartsBackOff(t *testing.T) {
 	until(t, "a start at once", func() bool { return starts() > n })
 }
 
+// TestSetOfTheSameChangesNothing: conversations set their servers at every step.
+func TestSetOfTheSameChangesNothing(t *testing.T) {
+	b := newBench(t)
+	var changed atomic.Int64
+	b.opt.Changed = func() { changed.Add(1) }
+	servers := []tool.Server{remote("one", listen(t, (&mcptest.Server{Tools: []string{"t1"}}).Handler())),
+		remote("two", listen(t, (&mcptest.Server{Tools: []string{"t2"}}).Handler()))}
+	s := b.open(servers...)
+	until(t, "the host has told of both", func() bool { return changed.Load() >= 3 })
+	before, told := s.Tools(), changed.Load()
+	s.Set(servers)
+	if !slices.Equal(s.Tools(), before) || changed.Load() != told {
+		t.Errorf("the tools were made anew: %v; told %d times more", !slices.Equal(s.Tools(), before), changed.Load()-told)
+	}
+	servers[0].From = "elsewhere"
+	s.Set(servers)
+	if st := s.Status(); st[0].From != "elsewhere" || changed.Load() != told+1 {
+		t.Errorf("%+v; told %d times more", st[0], changed.Load()-told)
+	}
+}
+
 func TestSetReplacesServers(t *testing.T) {
 	b := newBench(t)
 	var changed atomic.Int64
