@@ -212,15 +212,20 @@ func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) erro
 	})
 }
 
-// Pause stops the run at the next step boundary. A goal that is being judged is
-// stopped at once.
+// Pause stops the run at the next step boundary, and those of its sub-agents: all have
+// been told when it returns. A goal that is being judged is stopped at once.
 func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) error {
-	return e.do(ctx, owner, id, func(l *live) error {
+	told := make(chan struct{})
+	err := e.do(ctx, owner, id, func(l *live) error {
 		if l.state.Status == conversation.Running {
 			l.pause = true
-			e.job(func() { e.pauseTasks(owner, id) })
+			// Also if the caller leaves, and never in this goroutine.
+			if !e.job(func() { defer close(told); e.pauseTasks(owner, id) }) {
+				close(told)
+			}
 			return nil
 		}
+		close(told)
 		if l.goal() != nil && l.state.Status == conversation.Finished {
 			return l.haltGoal()
 		}
@@ -232,6 +237,15 @@ func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) er
 		e.opt.Hub.Snapshot(id, l.state.Head)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // interruptWait bounds how long Interrupt waits for the step to end.

@@ -403,6 +403,11 @@ func TestPinsOfServers(t *testing.T) {
 		}
 	}
 	lines := plugin(t, tree(t, map[string]string{"plugin.json": `{"name":"p"}`, ".mcp.json": `{"s":{"command":"x","cwd":"tools","env":{"BASH_ENV":"evil","KEY":"hush"}}}`}), nil)
+	remote := plugin(t, tree(t, map[string]string{"plugin.json": `{"name":"p"}`,
+		".mcp.json": `{"w":{"url":"https://a.example/mcp","headers":{"Authorization":"Bearer ${GITHUB_TOKEN}"}},"x":{"command":"y","env":{"K":"${A}-${B}"}}}`}), nil)
+	if text := strings.Join(remote.Runs(), "\n"); !strings.Contains(text, "https://a.example/mcp (with the secrets GITHUB_TOKEN)") || !strings.Contains(text, "(with the secrets A, B)") {
+		t.Error(text)
+	}
 	if text := strings.Join(lines.Runs(), "\n"); !strings.Contains(text, "BASH_ENV=evil KEY=... x (in ") {
 		t.Error(text)
 	}

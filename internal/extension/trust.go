@@ -210,12 +210,29 @@ func serverLines(c *account.MCPConfig) []string {
 		if s.Cwd != "" {
 			line += " (in " + s.Cwd + ")"
 		}
-		out = append(out, line)
+		out = append(out, line+secretsOf(&account.MCPConfig{Stdio: []account.MCPStdioServer{s}}))
 	}
 	for _, s := range slices.Concat(c.SSE, c.SHTTP) {
-		out = append(out, s.Name+": "+s.URL)
+		out = append(out, s.Name+": "+s.URL+secretsOf(&account.MCPConfig{SHTTP: []account.MCPHTTPServer{s}}))
 	}
 	return out
+}
+
+// secretsOf says which secrets of the user's a server wants in what is not shown of it.
+func secretsOf(c *account.MCPConfig) string {
+	var names []string
+	c.EachSecret(func(_ string, v *account.Secret) {
+		for _, m := range placeholder.FindAllStringSubmatch(v.Reveal(), -1) {
+			if !slices.Contains(names, m[1]) {
+				names = append(names, m[1])
+			}
+		}
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return " (with the secrets " + strings.Join(names, ", ") + ")"
 }
 
 // loadsCode reports whether a variable makes programs load what it names.
