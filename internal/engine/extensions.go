@@ -38,13 +38,32 @@ func (e *Engine) Extensions(ctx context.Context, owner string, id conversation.I
 	var x Extensions
 	err := e.do(ctx, owner, id, func(l *live) error {
 		x = Extensions{Skills: l.extras.skills, Agents: l.extras.agents, Questions: l.extras.questions, Problems: l.maskAll(l.extras.problems)}
-		for _, h := range l.extras.hooks {
-			x.Hooks = append(x.Hooks, NamedHooks{h.Name, h.Config})
-		}
-		x.Servers = l.serverStatus()
+		x.Hooks, x.Servers = l.extras.namedHooks(), l.serverStatus()
 		return nil
 	})
 	return x, err
+}
+
+// Hooks returns the hooks that run in a conversation now. Unlike Extensions it does not
+// load the conversation: clients ask for one often.
+func (e *Engine) Hooks(ctx context.Context, owner string, id conversation.ID) ([]NamedHooks, error) {
+	conv, err := e.opt.Store.Conversations().Get(ctx, owner, id)
+	if err != nil {
+		return nil, err
+	}
+	x, err := e.extras(ctx, conv, account.DefaultSettings()) // which say nothing about hooks
+	if err != nil {
+		return nil, err
+	}
+	return x.namedHooks(), nil
+}
+
+func (x *extras) namedHooks() []NamedHooks {
+	var all []NamedHooks
+	for _, h := range x.hooks {
+		all = append(all, NamedHooks{h.Name, h.Config})
+	}
+	return all
 }
 
 // Project reads what a directory of a sandbox would add to an agent. Nothing of it

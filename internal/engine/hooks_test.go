@@ -464,3 +464,18 @@ func TestAHookWhoseFileChangedBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Clients ask for a conversation every second: what shows its hooks does not load it.
+func TestHooksOfAConversationThatIsNotLoaded(t *testing.T) {
+	w := newWorldWith(t, func(o *engine.Options) { o.IdleAfter = 5 * time.Millisecond })
+	id := w.beginWith(withHooks(on(hook.PreToolUse, "true"), "go"))
+	w.wait(id, conversation.Finished)
+	w.eventually("the goroutine's end", func() bool { return w.engine.Live() == 0 })
+	hooks := must(w.engine.Hooks(t.Context(), owner, id))
+	if len(hooks) != 1 || len(hooks[0].Config.PreToolUse) != 1 || w.engine.Live() != 0 {
+		t.Errorf("%+v, %d loaded", hooks, w.engine.Live())
+	}
+	if _, err := w.engine.Hooks(t.Context(), "somebody else", id); err == nil {
+		t.Error("somebody else reads them")
+	}
+}

@@ -61,6 +61,7 @@ type Engine interface {
 	Probe(ctx context.Context, owner string, l account.LLM) engine.ProbeResult
 	Children(ctx context.Context, owner string, parents []conversation.ID) (map[conversation.ID][]conversation.ID, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Hooks(ctx context.Context, owner string, id conversation.ID) ([]engine.NamedHooks, error)
 	Trust(ctx context.Context, owner string, id conversation.ID, subject, hash string, trusted bool) error
 	Project(ctx context.Context, owner, sandboxID, dir string) (extension.Bundle, error)
 	Shared(ctx context.Context, owner string) ([]extension.Bundle, error)

@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
@@ -56,21 +55,15 @@ func (s *Server) stateOf(ctx context.Context, sc scope, v *engine.View) (*Conver
 	return all[0], nil
 }
 
-// hooksWait bounds how long an answer waits for a conversation's hooks.
-const hooksWait = 2 * time.Second
-
 // hooksOf returns the hooks that a conversation runs, wherever they are from; nil if
-// there are none. Only the conversation itself knows them, and is loaded for that; where
-// it cannot be, the rest is shown all the same.
+// there are none. Where they cannot be read, the rest is shown all the same.
 func (s *Server) hooksOf(ctx context.Context, sc scope, v *engine.View) *hook.Config {
-	ctx, cancel := context.WithTimeout(ctx, hooksWait)
-	defer cancel()
-	x, err := s.cfg.Engine.Extensions(ctx, sc.owner, v.ID)
+	found, err := s.cfg.Engine.Hooks(ctx, sc.owner, v.ID)
 	if err != nil {
 		return nil
 	}
 	var all hook.Config
-	for _, named := range x.Hooks {
+	for _, named := range found {
 		h := named.Config
 		all.PreToolUse = append(all.PreToolUse, h.PreToolUse...)
 		all.PostToolUse = append(all.PostToolUse, h.PostToolUse...)
