@@ -66,7 +66,7 @@ func Probe(ctx context.Context, cfg config.Config) []sandbox.Guarantee {
 
 // network connects sandboxes to the outside through a stack in this process.
 func network(cfg config.Config, log *slog.Logger) func(context.Context, int, string) (io.Closer, error) {
-	if cfg.SandboxNetwork != sandbox.NetworkOutbound {
+	if cfg.SandboxNetwork == sandbox.NetworkNone {
 		return nil
 	}
 	return func(_ context.Context, tun int, id string) (io.Closer, error) {

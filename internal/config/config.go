@@ -71,7 +71,7 @@ type Config struct {
 	SandboxMemory    int64  // bytes, > 0
 	SandboxProcesses int64  // > 0
 	SandboxOpenFiles uint64 // > 0
-	SandboxNetwork   sandbox.Network
+	SandboxNetwork   sandbox.NetworkMode
 	MaxSandboxes     int           // running at a time, > 0
 	IdleTimeout      time.Duration // 0 = never
 

@@ -25,7 +25,7 @@ type Options struct {
 	Store    store.Sandboxes
 	Backend  sandbox.Backend
 	Limits   sandbox.Limits
-	Network  sandbox.Network
+	Network  sandbox.NetworkMode
 	MaxLive  int                  // running at the same time; the longest unused idle one is paused beyond it. 0 = no bound
 	Idle     time.Duration        // unused that long, a sandbox is paused; 0 = never
 	Busy     func(id string) bool // reports sandboxes that must not be paused unasked; nil = none
@@ -212,7 +212,7 @@ func (f *Fleet) AwaitEnd(ctx context.Context, id string) {
 // boot creates the box of a record. e.mu is held.
 func (f *Fleet) boot(e *entry, s *store.Sandbox) {
 	f.makeRoom(s.ID)
-	spec := sandbox.Spec{ID: s.ID, WorkingDir: s.WorkingDir, Limits: f.opt.Limits, Network: f.opt.Network}
+	spec := sandbox.Spec{ID: s.ID, WorkingDir: s.WorkingDir, Limits: f.opt.Limits, Network: sandbox.Network{Mode: f.opt.Network}}
 	if s.HostDir != "" {
 		spec.Mounts = []sandbox.Mount{{Source: s.HostDir, Target: s.WorkingDir}}
 	}

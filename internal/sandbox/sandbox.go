@@ -8,27 +8,102 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"time"
 )
 
 // WorkingDir is where work happens inside a box unless its spec says otherwise.
 const WorkingDir = "/workspace/project"
 
 // Limits bound a box. Zero means the backend's default; a backend that cannot
-// enforce one says so in Caps.
+// enforce one says so in Caps.Limits.
 type Limits struct {
-	MemoryBytes int64
-	Processes   int64
-	OpenFiles   uint64
+	CPUs        float64 `json:"cpus,omitempty"` // of one core's time
+	MemoryBytes int64   `json:"memory,omitempty"`
+	Processes   int64   `json:"processes,omitempty"`  // with threads
+	OpenFiles   uint64  `json:"open_files,omitempty"` // of one process
+	DiskBytes   int64   `json:"disk,omitempty"`       // of everything written inside; what is mounted does not count
+	Inodes      int64   `json:"inodes,omitempty"`     // files and directories made inside
 }
 
-// Network says what a box may reach.
-type Network string
+// Scale multiplies what a stronger or weaker machine has more or less of.
+func (l Limits) Scale(factor float64) Limits {
+	l.CPUs *= factor
+	l.MemoryBytes = int64(float64(l.MemoryBytes) * factor)
+	l.Processes = int64(float64(l.Processes) * factor)
+	l.DiskBytes = int64(float64(l.DiskBytes) * factor)
+	l.Inodes = int64(float64(l.Inodes) * factor)
+	return l
+}
 
-// Network modes.
+// NetworkMode says what a box may reach.
+type NetworkMode string
+
+// Network modes. In each a box has a network stack of its own, and connections
+// to the outside are made by the server.
 const (
-	NetworkOutbound Network = "outbound" // own stack, outgoing connections through the server
-	NetworkNone     Network = "none"     // own stack, loopback only
+	NetworkOpen  NetworkMode = "open"  // public addresses, and what Allow adds
+	NetworkAllow NetworkMode = "allow" // what Allow lists, and nothing else
+	NetworkNone  NetworkMode = "none"  // itself only
 )
+
+// Network is a box's network policy; package netpolicy reads it. The zero value
+// is open.
+type Network struct {
+	Mode NetworkMode `json:"mode,omitempty"` // "" = NetworkOpen
+	// Allow lists host names, "*." with a domain for all names below it, addresses,
+	// and networks (10.0.0.0/8), each also with :port. Private and loopback
+	// addresses are reachable only if an address or network here has them: a name
+	// that leads to one does not open it.
+	Allow []string `json:"allow,omitempty"`
+	// Within must allow a connection, too: a conversation's policy stands within its
+	// spec's. nil = nothing more to ask.
+	Within *Network `json:"within,omitempty"`
+}
+
+// Offline reports whether nothing can be reached.
+func (n Network) Offline() bool {
+	return n.Mode == NetworkNone || n.Within != nil && n.Within.Offline()
+}
+
+// UnmarshalJSON also reads the single word that records of older servers have.
+func (n *Network) UnmarshalJSON(data []byte) error {
+	var word string
+	if json.Unmarshal(data, &word) == nil {
+		*n = Network{}
+		if word == string(NetworkNone) {
+			n.Mode = NetworkNone
+		}
+		return nil
+	}
+	type plain Network
+	return json.Unmarshal(data, (*plain)(n))
+}
+
+// Verdict is what became of a connection.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictAllowed Verdict = "allowed"
+	VerdictRefused Verdict = "refused" // by policy
+	VerdictFailed  Verdict = "failed"  // the other side could not be reached
+)
+
+// Connection is one attempt of a program inside to reach something.
+type Connection struct {
+	ID       string        // unique; the same connection is told of when it opens and when it ends
+	Began    time.Time     //
+	Lasted   time.Duration // 0 while it is open, or if it never was
+	Open     bool
+	Protocol string // "tcp", "udp", or "dns" for a name that was asked for
+	Host     string // the name the box had looked up for the address, lower case; "" = none
+	Address  string // IP address; "" for dns
+	Port     uint16
+	Sent     int64 // bytes that left the box
+	Received int64
+	Verdict  Verdict
+	Reason   string // why it was refused or failed, in words
+}
 
 // Mount shows a directory of the host inside a box.
 type Mount struct {
@@ -40,11 +115,14 @@ type Mount struct {
 // Spec says what to make. The zero value of everything but ID is usable.
 type Spec struct {
 	ID         string            // unique, [a-zA-Z0-9_-]{1,64}: the label of everything that is made
+	Image      string            // container image its file system is made from; "" = the backend's own
+	Runtime    string            // of the container engine, "runsc" for instance; "" = the engine's default
 	WorkingDir string            // inside; "" = WorkingDir
 	Env        map[string]string // for every process inside; not secret
 	Mounts     []Mount
 	Limits     Limits
-	Network    Network // "" = NetworkOutbound
+	Network    Network
+	From       *Snapshot // the files (and with Caps.LiveSnapshot the processes) it starts with; nil = new ones
 }
 
 // Handle finds a box again, also from another process. Data is the backend's.
@@ -55,6 +133,31 @@ type Handle struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
+// Snapshot is what a box was at one moment, kept apart from it. Boxes are made
+// from it with Spec.From, any number of times.
+type Snapshot struct {
+	Backend string          `json:"backend"`
+	ID      string          `json:"id"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Usage is what a box takes. A figure that cannot be known is -1.
+type Usage struct {
+	CPU          time.Duration // used since its start
+	MemoryBytes  int64
+	Processes    int64
+	DiskBytes    int64
+	Inodes       int64
+	OOMKills     int64 // processes killed for want of memory, since its start
+	ForksRefused int64 // by the limit of processes, since its start
+	DiskFull     bool  // its disk or inode limit is reached
+}
+
+// Unknown is a Usage in which nothing is known.
+func Unknown() Usage {
+	return Usage{CPU: -1, MemoryBytes: -1, Processes: -1, DiskBytes: -1, Inodes: -1, OOMKills: -1, ForksRefused: -1}
+}
+
 // Guarantee is one thing a backend holds or does not hold on this machine.
 type Guarantee struct {
 	Name   string `json:"name"` // "user_namespace", "overlay", "seccomp", "memory_limit", ...
@@ -62,16 +165,38 @@ type Guarantee struct {
 	Detail string `json:"detail"` // how, or why not and what to do about it
 }
 
-// Caps say what a backend is and what holds.
+// Names in Caps.Limits.
+const (
+	LimitCPU       = "cpu"
+	LimitMemory    = "memory"
+	LimitProcesses = "processes"
+	LimitOpenFiles = "open_files"
+	LimitDisk      = "disk"
+	LimitInodes    = "inodes"
+)
+
+// Caps say what a backend is and what holds. What a backend cannot do it refuses
+// with Unsupported, code CodeUnsupported.
 type Caps struct {
-	Isolated   bool        `json:"isolated"`
-	Pause      bool        `json:"pause"`
-	Guarantees []Guarantee `json:"guarantees"`
+	Isolated      bool        `json:"isolated"`
+	Pause         bool        `json:"pause"`
+	Snapshot      bool        `json:"snapshot"`       // Snapshot, DropSnapshot, Spec.From
+	LiveSnapshot  bool        `json:"live_snapshot"`  // snapshots hold running processes, too
+	Images        bool        `json:"images"`         // Spec.Image
+	NetworkPolicy bool        `json:"network_policy"` // Spec.Network beyond open is enforced, connections are told of
+	Mounts        bool        `json:"mounts"`         // Spec.Mounts
+	Slow          bool        `json:"slow"`           // a start takes long enough for a pool of warm boxes to pay
+	Limits        []string    `json:"limits"`         // those that are enforced
+	Guarantees    []Guarantee `json:"guarantees"`
 }
+
+// CodeUnsupported is the code of what a backend cannot do.
+const CodeUnsupported = "sandbox_unsupported"
 
 // Backend makes and finds boxes. All methods may be called concurrently.
 // Errors are faults: Unavailable (the machine cannot), NotFound (no such box),
-// Gone (its processes are dead; its files may be restarted).
+// Gone (its processes are dead; its files may be restarted), Unsupported (Caps
+// say so).
 type Backend interface {
 	Name() string
 	Caps() Caps
@@ -88,6 +213,14 @@ type Backend interface {
 	// List returns what exists on this machine under this backend's data
 	// directory, running or not, for the sweep of orphans.
 	List(ctx context.Context) ([]Handle, error)
+	// Snapshot keeps what a box is now under a new id ([a-zA-Z0-9_-]{1,64}). The
+	// box may run, be frozen or be dead; it goes on as it was. On error nothing of
+	// the snapshot is left.
+	Snapshot(ctx context.Context, h Handle, id string) (Snapshot, error)
+	// DropSnapshot removes a snapshot; boxes made from it live on. Idempotent.
+	DropSnapshot(ctx context.Context, s Snapshot) error
+	// Snapshots lists all snapshots, for the sweep of orphans.
+	Snapshots(ctx context.Context) ([]Snapshot, error)
 	// Close detaches from all boxes; they keep running.
 	Close() error
 }
@@ -101,6 +234,9 @@ type Box interface {
 	Pause(ctx context.Context) error
 	// Resume thaws them. Idempotent.
 	Resume(ctx context.Context) error
+	// Usage says what the box takes. It is cheap: a few small reads, no walk through
+	// its files. NotFound if the box was removed behind the server's back.
+	Usage(ctx context.Context) (Usage, error)
 	// Done is closed when the box's first process is dead.
 	Done() <-chan struct{}
 }

@@ -217,6 +217,7 @@ type Sandbox struct {
 	SessionKey account.Secret // opens the agent protocol of this sandbox
 	WorkingDir string         // inside
 	HostDir    string         // directory of the host mounted as working directory; "" = none
+	Wanted     []byte         // what it was asked to be, the fleet's, opaque; nil = its spec as it is
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 }
@@ -237,6 +238,46 @@ type Sandboxes interface {
 	All(ctx context.Context) ([]*Sandbox, error)
 	BySessionKey(ctx context.Context, h account.KeyHash) (*Sandbox, error)
 	Delete(ctx context.Context, id string) error // not an error if it is gone
+}
+
+// NetworkEntry is one connection that a program in a sandbox tried to make
+// (sandbox.Connection).
+type NetworkEntry struct {
+	SandboxID string
+	ID        string // unique in the sandbox; a later entry of the same id replaces what can change
+	Began     time.Time
+	Lasted    time.Duration
+	Open      bool
+	Protocol  string // "tcp", "udp", "dns"
+	Host      string
+	Address   string
+	Port      int
+	Sent      int64 // bytes
+	Received  int64
+	Verdict   string // "allowed", "refused", "failed"
+	Reason    string
+}
+
+// NetworkQuery filters the network log of a sandbox. Order is begun, newest first,
+// ties by id.
+type NetworkQuery struct {
+	SandboxID string
+	Verdict   string // "" = all
+	Host      string // part of the host or of the address, case-insensitive; "" = all
+	Cursor    string
+	Limit     int
+}
+
+// NetworkLog keeps what sandboxes connected to.
+type NetworkLog interface {
+	// Write inserts or updates entries in one transaction and then removes the
+	// oldest beyond keep of each sandbox in it.
+	Write(ctx context.Context, entries []NetworkEntry, keep int) error
+	Search(ctx context.Context, q NetworkQuery) (Page[NetworkEntry], error)
+	// CloseOpen ends what a former server left open.
+	CloseOpen(ctx context.Context) error
+	// Delete removes the log of a sandbox.
+	Delete(ctx context.Context, sandboxID string) error
 }
 
 // ProjectionEntry ties one derived event to the event and part it comes from.

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/netpolicy"
 )
 
 // MaxEnv bounds the environment of a box: names and values, in bytes. It travels
@@ -23,16 +24,13 @@ func CheckSpec(spec *sandbox.Spec) error {
 	if spec.WorkingDir == "" {
 		spec.WorkingDir = sandbox.WorkingDir
 	}
-	if spec.Network == "" {
-		spec.Network = sandbox.NetworkOutbound
-	}
 	if !validTarget(spec.WorkingDir) {
 		return invalid("working_dir", "The working directory must be an absolute, clean path that is not a system directory.")
 	}
-	if spec.Network != sandbox.NetworkOutbound && spec.Network != sandbox.NetworkNone {
-		return invalid("network", "The network mode is not known.")
+	if err := netpolicy.Check(spec.Network); err != nil {
+		return err
 	}
-	if spec.Limits.MemoryBytes < 0 || spec.Limits.Processes < 0 {
+	if l := spec.Limits; l.CPUs < 0 || l.MemoryBytes < 0 || l.Processes < 0 || l.DiskBytes < 0 || l.Inodes < 0 {
 		return invalid("limits", "Limits are not negative.")
 	}
 	if text := checkEnv(spec.Env); text != "" {

@@ -65,7 +65,7 @@ func TestValidID(t *testing.T) {
 
 func TestCheckSpec(t *testing.T) {
 	spec := sandbox.Spec{ID: "a"}
-	if err := hostbox.CheckSpec(&spec); err != nil || spec.WorkingDir != sandbox.WorkingDir || spec.Network != sandbox.NetworkOutbound {
+	if err := hostbox.CheckSpec(&spec); err != nil || spec.WorkingDir != sandbox.WorkingDir {
 		t.Errorf("defaults: %+v, %v", spec, err)
 	}
 	for name, bad := range map[string]sandbox.Spec{

@@ -189,7 +189,7 @@ func (d *driver) order(dir *hostbox.Dir, spec sandbox.Spec, set *layer.Set, chil
 func (d *driver) config(dir *hostbox.Dir, spec sandbox.Spec, set *layer.Set, s *sources) (config, error) {
 	c := config{Hostname: hostname, WorkingDir: spec.WorkingDir,
 		Limits:   d.rlimits(spec.Limits),
-		Outbound: spec.Network == sandbox.NetworkOutbound && d.found.TunFD > 0, FakeOwner: !d.mode.ranged()}
+		Outbound: !spec.Network.Offline() && d.found.TunFD > 0, FakeOwner: !d.mode.ranged()}
 	var err error
 	if c.Exe, err = s.plain(d.options.Exe); err != nil {
 		// The program was moved since the server started: the opened one serves.
@@ -307,7 +307,7 @@ func memoryLimit(n int64) int64 {
 
 // Attach takes the box's network device and hands it to the server's side.
 func (d *driver) Attach(ctx context.Context, spec sandbox.Spec, st hostbox.State) (io.Closer, error) {
-	if d.options.Network == nil || spec.Network != sandbox.NetworkOutbound || st.TunFD == 0 {
+	if d.options.Network == nil || spec.Network.Offline() || st.TunFD == 0 {
 		return nil, nil
 	}
 	tun, err := takeFD(st.Process.PID, st.TunFD)

@@ -292,7 +292,7 @@ func TestLimitsInside(t *testing.T) {
 }
 
 func TestNetworkNone(t *testing.T) {
-	box := create(t, newBackend(t), sandbox.Spec{ID: "offline", Network: sandbox.NetworkNone})
+	box := create(t, newBackend(t), sandbox.Spec{ID: "offline", Network: sandbox.Network{Mode: sandbox.NetworkNone}})
 	if out := sh(t, box, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' \\n'"); out != "lo" {
 		t.Errorf("devices: %s", out)
 	}

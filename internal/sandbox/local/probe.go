@@ -102,7 +102,7 @@ func (d *driver) try(ctx context.Context) (facts, error) {
 	}
 	defer func() { _ = os.RemoveAll(path) }()
 	dir := hostbox.NewDir("probe", path)
-	spec := sandbox.Spec{ID: filepath.Base(path), WorkingDir: "/", Network: sandbox.NetworkOutbound}
+	spec := sandbox.Spec{ID: filepath.Base(path), WorkingDir: "/"}
 	set := &layer.Set{Dir: dir.Path("layers"), Tops: []layer.Top{{Path: "/usr", Name: "usr"}}}
 	if err := d.prepareProbe(ctx, dir, set); err != nil {
 		return found, err

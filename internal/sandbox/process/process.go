@@ -128,7 +128,7 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 	if err := hostbox.CheckSpec(spec); err != nil {
 		return err
 	}
-	if spec.Network == sandbox.NetworkNone {
+	if spec.Network.Offline() {
 		return fault.New(fault.Unsupported, "sandbox_network", "This kind of sandbox cannot be kept from the network.")
 	}
 	for _, m := range spec.Mounts {

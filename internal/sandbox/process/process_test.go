@@ -104,7 +104,7 @@ func TestSaysThatNothingIsIsolated(t *testing.T) {
 	if i < 0 || caps.Guarantees[i].Holds || caps.Guarantees[i].Detail == "" {
 		t.Errorf("guarantees %+v", caps.Guarantees)
 	}
-	_, err := b.Create(context.Background(), sandbox.Spec{ID: "a", Network: sandbox.NetworkNone})
+	_, err := b.Create(context.Background(), sandbox.Spec{ID: "a", Network: sandbox.Network{Mode: sandbox.NetworkNone}})
 	if !fault.Is(err, fault.Unsupported) {
 		t.Errorf("network none: %v, want Unsupported", err)
 	}

@@ -198,7 +198,7 @@ func (s *suite) badSpecs(t *testing.T) {
 		"parent":            {ID: ".."},
 		"long id":           {ID: strings.Repeat("a", 65)},
 		"umlaut":            {ID: "\u00fc"},
-		"network":           {ID: s.id(), Network: "everything"},
+		"network":           {ID: s.id(), Network: sandbox.Network{Mode: "everything"}},
 		"negative memory":   {ID: s.id(), Limits: sandbox.Limits{MemoryBytes: -1}},
 		"negative count":    {ID: s.id(), Limits: sandbox.Limits{Processes: -1}},
 		"relative dir":      {ID: s.id(), WorkingDir: "project"},

@@ -47,7 +47,7 @@ func TestLocalSandbox(t *testing.T) {
 		t.Skipf("no sandbox on this machine: %v", err)
 	}
 	defer func() { _ = b.Close() }()
-	box, err := b.Create(t.Context(), sandbox.Spec{ID: "browsing", Network: sandbox.NetworkNone})
+	box, err := b.Create(t.Context(), sandbox.Spec{ID: "browsing", Network: sandbox.Network{Mode: sandbox.NetworkNone}})
 	if err != nil {
 		t.Fatal(err)
 	}

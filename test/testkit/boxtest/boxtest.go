@@ -212,3 +212,22 @@ func (v *view) Dial(ctx context.Context) (net.Conn, error) {
 
 func (v *view) Pause(context.Context) error  { return nil }
 func (v *view) Resume(context.Context) error { return nil }
+
+// Usage implements sandbox.Box.
+func (v *view) Usage(context.Context) (sandbox.Usage, error) {
+	if v.b.find(v.id) == nil {
+		return sandbox.Unknown(), fault.New(fault.NotFound, "no_box", "There is no such box.")
+	}
+	return sandbox.Unknown(), nil
+}
+
+// Snapshot implements sandbox.Backend.
+func (b *Backend) Snapshot(context.Context, sandbox.Handle, string) (sandbox.Snapshot, error) {
+	return sandbox.Snapshot{}, sandbox.Unsupported("bench", "take snapshots")
+}
+
+// DropSnapshot implements sandbox.Backend.
+func (b *Backend) DropSnapshot(context.Context, sandbox.Snapshot) error { return nil }
+
+// Snapshots implements sandbox.Backend.
+func (b *Backend) Snapshots(context.Context) ([]sandbox.Snapshot, error) { return nil, nil }
