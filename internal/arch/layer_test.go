@@ -19,7 +19,7 @@ func layers() [][]string {
 		{"internal/extension"},
 		{"internal/conversation"},
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
-		{"internal/stream", "internal/sandboxd"},
+		{"internal/stream", "internal/sandboxd", "internal/netpolicy"},
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},
 		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection"},
 		{"internal/engine", "internal/engine/..."},

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"parley/internal/fault"
+	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
-	"parley/internal/sandbox/netpolicy"
 )
 
 // MaxEnv bounds the environment of a box: names and values, in bytes. It travels
