@@ -31,6 +31,7 @@ import (
 	"parley/internal/extension"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/sandbox"
 	"parley/internal/store"
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
@@ -279,9 +280,12 @@ func (w *world) users() {
 func (w *world) wire(b *boxtest.Backend, change option) {
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: b, Logger: quiet,
+	var err error
+	w.fleet, err = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backends: []sandbox.Backend{b},
+		Specs: []fleet.Spec{{ID: b.Name(), Backend: b.Name(), CreatedAt: time.Now()}}, Logger: quiet,
 		Busy:     func(id string) bool { return w.engine.Busy(id) },
 		OnChange: func(id string) { w.engine.SandboxChanged(id) }})
+	check(w.TB, err)
 	tools, err := tool.NewSet(shTool(), invokeskill.New(), task.New(), basic.Finish(), basic.Think())
 	check(w.TB, err)
 	w.servers = mcp.New(mcp.Config{Reserved: tools.Names(), Logger: quiet})

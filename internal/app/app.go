@@ -148,10 +148,14 @@ func (a *App) wire(keys *vault.Vault) error {
 	if err := a.openServers(); err != nil {
 		return err
 	}
-	a.fleet = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backend: a.backend, Limits: a.cfg.Limits(),
-		Network: a.cfg.SandboxNetwork, MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
+	var err error
+	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: []sandbox.Backend{a.backend}, Specs: a.specs(),
+		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
 		Busy:     func(id string) bool { return a.engine.Busy(id) },
 		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
+	if err != nil {
+		return err
+	}
 	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: a.defaultTools(),
 		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, VisionTool: vision.Name, ClientTool: client.New,
 		Servers: a.servers, SkillTool: invokeskill.Name, TaskTool: task.Name, Collections: a.collections.Bundles, TrustAll: a.cfg.RepositoryTrust == config.TrustAlways,

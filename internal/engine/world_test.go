@@ -22,6 +22,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/sandbox"
 	"parley/internal/store"
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
@@ -349,8 +350,9 @@ func (w *world) start() {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.hub = stream.NewHub()
 	var e *engine.Engine
-	w.fleet = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backend: w.bench, Logger: log,
-		Busy: func(id string) bool { return e.Busy(id) }, OnChange: func(id string) { e.SandboxChanged(id) }})
+	w.fleet = must(fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backends: []sandbox.Backend{w.bench},
+		Specs: []fleet.Spec{{ID: w.bench.Name(), Backend: w.bench.Name()}}, Logger: log,
+		Busy: func(id string) bool { return e.Busy(id) }, OnChange: func(id string) { e.SandboxChanged(id) }}))
 	opt := engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: must(tool.NewSet(shTool(), finishTool())),
 		Models:    func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) { return guard(o, w.model), nil },
 		NewMasker: func(values []string) engine.Masker { return vault.NewMasker(values...) },

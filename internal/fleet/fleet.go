@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -22,28 +23,35 @@ const CodePaused = "sandbox_paused"
 
 // Options wire a fleet.
 type Options struct {
-	Store    store.Sandboxes
-	Backend  sandbox.Backend
-	Limits   sandbox.Limits
-	Network  sandbox.NetworkMode
-	MaxLive  int                  // running at the same time; the longest unused idle one is paused beyond it. 0 = no bound
-	Idle     time.Duration        // unused that long, a sandbox is paused; 0 = never
-	Busy     func(id string) bool // reports sandboxes that must not be paused unasked; nil = none
-	OnChange func(id string)      // called after a sandbox's status changed; must not block
-	Logger   *slog.Logger
+	Store      store.Sandboxes
+	Backends   []sandbox.Backend
+	Specs      []Spec                      // the first is the default; their backends are among Backends
+	MaxLive    int                         // running at the same time; beyond it the longest unused idle one is paused, and without one a start waits. 0 = no bound
+	Idle       time.Duration               // unused that long, a sandbox is paused; 0 = never
+	Retention  time.Duration               // paused that long, a sandbox is deleted; 0 = never
+	Busy       func(id string) bool        // reports sandboxes that must not be paused unasked; nil = none
+	OnChange   func(id string)             // called after a sandbox's status changed; must not block
+	OnIncident func(id string, i Incident) // a sandbox ran into a limit; must not block
+	OnGone     func(id string)             // called after a sandbox was deleted; must not block
+	Logger     *slog.Logger
 }
 
 // Fleet owns the sandboxes. Operations on one sandbox are serialised by its
 // entry; different sandboxes never wait for each other.
 type Fleet struct {
-	opt     Options
-	since   time.Time       // the fleet's beginning: its specs have no other
-	ctx     context.Context // ends at Close; boots run under it
-	stop    context.CancelFunc
-	jobs    sync.WaitGroup
-	mu      sync.Mutex
-	entries map[string]*entry
-	closed  bool
+	opt      Options
+	backends map[string]sandbox.Backend
+	specs    []Spec
+	room     *room
+	pools    map[string]*pool // by spec
+	ctx      context.Context  // ends at Close; boots run under it
+	stop     context.CancelFunc
+	jobs     sync.WaitGroup
+	mu       sync.Mutex
+	entries  map[string]*entry
+	homes    map[string]string // the sandbox that a box belongs to, where the ids differ
+	making   bool              // somebody makes room
+	closed   bool
 }
 
 // entry is one sandbox. mu serialises its lifecycle operations.
@@ -51,9 +59,12 @@ type entry struct {
 	id string
 	mu turn
 	// guarded by Fleet.mu
-	live   *live // nil while no box is attached
-	used   time.Time
-	frozen bool // it is, or is about to be: no short cut to its hands
+	live      *live // nil while no box is attached
+	used      time.Time
+	frozen    bool          // it is, or is about to be: no short cut to its hands
+	usage     sandbox.Usage // as it was looked at last
+	looked    time.Time
+	incidents []Incident // the latest, oldest first
 	// guarded by mu
 	deaths []time.Time // unasked, lately
 }
@@ -64,10 +75,27 @@ type live struct {
 	client *sandboxd.Client
 }
 
-// New returns a fleet without starting anything; see Recover.
-func New(opt Options) *Fleet {
-	ctx, stop := context.WithCancel(context.Background())
-	return &Fleet{opt: opt, since: time.Now().UTC().Truncate(time.Second), ctx: ctx, stop: stop, entries: map[string]*entry{}}
+// New returns a fleet without starting anything; see Recover. It fails if a spec
+// cannot be served.
+func New(opt Options) (*Fleet, error) {
+	f := &Fleet{opt: opt, specs: slices.Clone(opt.Specs), backends: map[string]sandbox.Backend{}, room: newRoom(opt.MaxLive),
+		pools: map[string]*pool{}, entries: map[string]*entry{}, homes: map[string]string{}}
+	for _, b := range opt.Backends {
+		f.backends[b.Name()] = b
+	}
+	if err := checkSpecs(f.specs, f.backends); err != nil {
+		return nil, err
+	}
+	for i, s := range f.specs {
+		if s.WorkingDir == "" {
+			f.specs[i].WorkingDir = sandbox.WorkingDir
+		}
+		if b := f.backends[s.Backend]; s.Warm > 0 {
+			f.pools[s.ID] = newPool(f.specs[i], b, opt.Logger)
+		}
+	}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f, nil
 }
 
 // Close detaches from all sandboxes; they keep running.
@@ -84,33 +112,34 @@ func (f *Fleet) Close() error {
 			e.live.client.Close()
 		}
 	}
-	return f.opt.Backend.Close()
+	var errs []error
+	for _, b := range f.backends {
+		errs = append(errs, b.Close())
+	}
+	return errors.Join(errs...)
 }
-
-// Specs lists the templates. Until templates can be configured there is one: the
-// installation's backend.
-func (f *Fleet) Specs() []Spec {
-	return []Spec{{ID: f.opt.Backend.Name(), Backend: f.opt.Backend.Name(), Env: map[string]string{},
-		WorkingDir: sandbox.WorkingDir, CreatedAt: f.since}}
-}
-
-// Caps say what the backend guarantees.
-func (f *Fleet) Caps() sandbox.Caps { return f.opt.Backend.Caps() }
 
 // Start makes a sandbox in the background and returns its record, STARTING.
 func (f *Fleet) Start(ctx context.Context, req StartRequest) (*store.Sandbox, error) {
-	spec := f.Specs()[0]
-	if req.SpecID != "" && req.SpecID != spec.ID {
-		return nil, fault.New(fault.NotFound, "sandbox_spec_not_found", "Sandbox spec not found: %s", req.SpecID).
-			WithHint("GET /api/v1/sandbox-specs/search lists what there is.")
+	spec, err := f.spec(req.SpecID)
+	if err != nil {
+		return nil, err
 	}
+	if err := f.check(spec, req); err != nil {
+		return nil, err
+	}
+	return f.start(ctx, spec, req, wanted{Changes: req.Changes})
+}
+
+// start stores the record of a new sandbox and makes it in the background.
+func (f *Fleet) start(ctx context.Context, spec Spec, req StartRequest, want wanted) (*store.Sandbox, error) {
 	if req.ID == "" {
 		req.ID = "sb-" + string(conversation.NewID())
 	}
 	now := time.Now().UTC()
 	s := &store.Sandbox{ID: req.ID, Owner: req.Owner, SpecID: spec.ID,
 		Backend: spec.Backend, Status: store.SandboxStarting, SessionKey: account.NewSecret(account.NewKey("sk-sandbox-")),
-		WorkingDir: spec.WorkingDir, HostDir: req.HostDir, CreatedAt: now, UpdatedAt: now}
+		WorkingDir: spec.WorkingDir, HostDir: req.HostDir, Wanted: want.encode(), CreatedAt: now, UpdatedAt: now}
 	e := f.entry(s.ID)
 	if err := e.mu.LockContext(ctx); err != nil { // held until the boot is done, so that whoever needs the sandbox waits
 		return nil, err
@@ -211,28 +240,100 @@ func (f *Fleet) AwaitEnd(ctx context.Context, id string) {
 
 // boot creates the box of a record. e.mu is held.
 func (f *Fleet) boot(e *entry, s *store.Sandbox) {
-	f.makeRoom(s.ID)
-	spec := sandbox.Spec{ID: s.ID, WorkingDir: s.WorkingDir, Limits: f.opt.Limits, Network: sandbox.Network{Mode: f.opt.Network}}
-	if s.HostDir != "" {
-		spec.Mounts = []sandbox.Mount{{Source: s.HostDir, Target: s.WorkingDir}}
+	err := f.findRoom(f.ctx, s)
+	var box sandbox.Box
+	if err == nil {
+		box, err = f.create(s)
 	}
-	box, err := f.opt.Backend.Create(f.ctx, spec)
 	if err != nil && f.ctx.Err() != nil {
 		return // stays STARTING; the next start of the server makes it again
 	}
 	f.settle(e, s, box, err)
+	if err == nil {
+		f.command(f.ctx, e, s)
+	}
+}
+
+// create returns a new box for a record: a warm one if there is one that fits.
+func (f *Fleet) create(s *store.Sandbox) (sandbox.Box, error) {
+	backend, err := f.backendOf(s)
+	if err != nil {
+		return nil, err
+	}
+	spec, want, err := f.boxSpec(s)
+	if err != nil {
+		return nil, err
+	}
+	if p := f.pools[s.SpecID]; p != nil && want.plain() && s.HostDir == "" {
+		if box := p.take(); box != nil {
+			return box, nil
+		}
+	}
+	box, err := backend.Create(f.ctx, spec)
+	if err != nil || want.From == nil {
+		return box, err
+	}
+	s.Wanted = wanted{Changes: want.Changes}.encode()
+	f.dropSnapshot(backend, *want.From)
+	return box, nil
+}
+
+// home remembers whose a box is that has another id than its sandbox. f.mu is held.
+func (f *Fleet) home(box, id string) {
+	if box != id {
+		f.homes[box] = id
+	}
+}
+
+// SandboxOf returns the sandbox that a box belongs to.
+func (f *Fleet) SandboxOf(box string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id, ok := f.homes[box]; ok {
+		return id
+	}
+	return box
+}
+
+// specCommand names the terminal that a spec's command runs in.
+const specCommand = "parley-spec-command"
+
+// command starts the program that the sandbox's spec wants in it. That it fails
+// leaves the sandbox usable.
+func (f *Fleet) command(ctx context.Context, e *entry, s *store.Sandbox) {
+	spec, err := f.spec(s.SpecID)
+	l := f.attached(e)
+	if err != nil || len(spec.Command) == 0 || l == nil {
+		return
+	}
+	_, err = l.client.OpenTerminal(ctx, tool.TerminalRequest{ID: specCommand, Argv: spec.Command, Dir: s.WorkingDir, Rows: 24, Cols: 80})
+	if err != nil {
+		f.opt.Logger.Warn("the command of the sandbox's spec was not started", "sandbox", s.ID, "spec", spec.ID, "error", err)
+	}
 }
 
 // settle records how a create, adopt or restart ended.
 func (f *Fleet) settle(e *entry, s *store.Sandbox, box sandbox.Box, err error) {
 	if err != nil {
+		f.room.leave(s.ID)
+		if fault.Is(err, fault.NotFound) && len(s.Handle) > 0 {
+			f.lost(s)
+			return
+		}
 		f.opt.Logger.Error("sandbox failed", "sandbox", s.ID, "error", err)
 		f.note(s, store.SandboxError, fault.PublicText(err))
 		return
 	}
+	f.room.take(s.ID)
 	f.attach(e, box)
 	describe(s, box)
 	f.note(s, store.SandboxRunning, "") // if that fails, whoever needs the sandbox does it
+}
+
+// lost records that somebody else removed a sandbox.
+func (f *Fleet) lost(s *store.Sandbox) {
+	f.opt.Logger.Warn("sandbox was removed from outside", "sandbox", s.ID)
+	f.note(s, store.SandboxMissing, "The sandbox was removed from outside of Parley, with its files.")
 }
 
 // describe writes down in a record how to find its box again.
@@ -249,10 +350,11 @@ func describe(s *store.Sandbox, box sandbox.Box) {
 func (f *Fleet) attach(e *entry, box sandbox.Box) {
 	l := &live{box: box, client: sandboxd.NewClient(box.Dial)}
 	f.mu.Lock()
+	f.home(box.Handle().ID, e.id)
 	if e.live != nil {
 		e.live.client.Close()
 	}
-	e.live, e.used, e.frozen = l, time.Now(), false
+	e.live, e.used, e.frozen, e.usage = l, time.Now(), false, sandbox.Unknown()
 	closed := f.closed
 	if !closed {
 		f.jobs.Go(func() { f.watch(e, l) })
@@ -277,6 +379,7 @@ func (f *Fleet) watch(e *entry, l *live) {
 		return // paused, deleted or restarted on purpose
 	}
 	l.client.Close()
+	f.room.leave(e.id)
 	f.opt.Logger.Warn("sandbox died", "sandbox", e.id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -382,6 +485,9 @@ func (f *Fleet) touch(e *entry) {
 }
 
 func (f *Fleet) ensure(ctx context.Context, e *entry, s *store.Sandbox, wake bool) (tool.Hands, error) {
+	if s.Status == store.SandboxMissing {
+		return nil, errMissing(s.ID)
+	}
 	if s.Status == store.SandboxPaused {
 		if !wake && byUser(s) {
 			return nil, fault.New(fault.Conflict, CodePaused, "The sandbox is paused.").WithHint("Resume it first.")
@@ -417,22 +523,37 @@ func (f *Fleet) reattach(ctx context.Context, e *entry, s *store.Sandbox) {
 		f.boot(e, s)
 		return
 	}
-	box, err := f.opt.Backend.Adopt(ctx, h)
-	if fault.Is(err, fault.Gone) {
-		box, err = f.opt.Backend.Restart(ctx, h)
+	backend, err := f.backendOf(s)
+	if err != nil {
+		f.settle(e, s, nil, err)
+		return
+	}
+	box, err := backend.Adopt(ctx, h)
+	again := fault.Is(err, fault.Gone)
+	if again {
+		if err = f.findRoom(ctx, s); err == nil {
+			box, err = backend.Restart(ctx, h)
+		}
 	}
 	if ctx.Err() != nil {
 		return // the caller left; that says nothing about the sandbox
 	}
 	f.settle(e, s, box, err)
+	if again && err == nil {
+		f.command(ctx, e, s)
+	}
 }
 
 func gone(err error, id string) error {
 	if fault.Is(err, fault.NotFound) {
-		return fault.New(fault.Gone, "sandbox_missing", "The sandbox %s does not exist any more.", id).
-			WithHint("Start a new conversation; this one stays readable.")
+		return errMissing(id)
 	}
 	return err
+}
+
+func errMissing(id string) error {
+	return fault.New(fault.Gone, "sandbox_missing", "The sandbox %s does not exist any more.", id).
+		WithHint("Start a new conversation; this one stays readable.")
 }
 
 // turn is a mutex that can be waited for with a context.

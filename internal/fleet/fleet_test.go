@@ -55,7 +55,8 @@ func newWorld(t *testing.T, change func(*fleet.Options)) *world {
 		t.Fatal(err)
 	}
 	w := &world{T: t, store: s, backend: boxtest.New(dir)}
-	w.opt = fleet.Options{Store: s.Sandboxes(), Backend: w.backend, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	w.opt = fleet.Options{Store: s.Sandboxes(), Backends: []sandbox.Backend{w.backend},
+		Specs: []fleet.Spec{{ID: "bench", Backend: w.backend.Name()}}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	if change != nil {
 		change(&w.opt)
 	}
@@ -74,7 +75,11 @@ func newWorld(t *testing.T, change func(*fleet.Options)) *world {
 
 func (w *world) start() {
 	w.Helper()
-	w.fleet = fleet.New(w.opt)
+	f, err := fleet.New(w.opt)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.fleet = f
 	if err := w.fleet.Recover(w.Context()); err != nil {
 		w.Fatal(err)
 	}
@@ -231,7 +236,7 @@ func TestWhatWasHalfMade(t *testing.T) {
 	w.stop()
 	now := time.Now().UTC()
 	for _, id := range []string{"half", "unmade", "given-up"} {
-		s := &store.Sandbox{ID: id, Owner: owner, SpecID: "default", Backend: "bench", Status: store.SandboxStarting, CreatedAt: now, UpdatedAt: now}
+		s := &store.Sandbox{ID: id, Owner: owner, SpecID: "bench", Backend: "bench", Status: store.SandboxStarting, CreatedAt: now, UpdatedAt: now}
 		if id == "given-up" {
 			s.Status = store.SandboxError
 		}

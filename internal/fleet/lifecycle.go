@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"parley/internal/fault"
@@ -62,6 +63,7 @@ func (f *Fleet) freeze(ctx context.Context, e *entry, s *store.Sandbox, detail s
 		f.unfreeze(ctx, e, l) // frozen without anybody knowing, whoever uses it would hang
 		return err
 	}
+	f.room.leave(s.ID)
 	return nil
 }
 
@@ -93,6 +95,18 @@ func (f *Fleet) Resume(ctx context.Context, owner, id string) error {
 
 // thaw resumes a paused box. e.mu is held.
 func (f *Fleet) thaw(ctx context.Context, e *entry, s *store.Sandbox) error {
+	if err := f.findRoom(ctx, s); err != nil {
+		return err
+	}
+	if err := f.warm(ctx, e, s); err != nil {
+		f.room.leave(s.ID)
+		return err
+	}
+	f.setFrozen(e, false)
+	return nil
+}
+
+func (f *Fleet) warm(ctx context.Context, e *entry, s *store.Sandbox) error {
 	if f.attached(e) == nil {
 		f.reattach(ctx, e, s)
 	}
@@ -103,17 +117,21 @@ func (f *Fleet) thaw(ctx context.Context, e *entry, s *store.Sandbox) error {
 	if err := l.box.Resume(ctx); err != nil {
 		return err
 	}
-	if err := f.save(s, store.SandboxRunning, ""); err != nil {
-		return err
-	}
-	f.setFrozen(e, false)
-	f.makeRoom(s.ID)
-	return nil
+	return f.save(s, store.SandboxRunning, "")
 }
 
 // Delete kills everything inside a sandbox and removes it with its files.
 func (f *Fleet) Delete(ctx context.Context, owner, id string) error {
+	return f.remove(ctx, owner, id, func(*store.Sandbox) bool { return true })
+}
+
+// remove deletes a sandbox if it still is what the caller thinks it is.
+func (f *Fleet) remove(ctx context.Context, owner, id string, still func(*store.Sandbox) bool) error {
+	kept := false
 	err := f.change(ctx, owner, id, func(e *entry, s *store.Sandbox) error {
+		if kept = !still(s); kept {
+			return nil
+		}
 		f.detach(e)
 		if err := f.destroy(ctx, s); err != nil {
 			f.note(s, store.SandboxError, fault.PublicText(err))
@@ -121,12 +139,14 @@ func (f *Fleet) Delete(ctx context.Context, owner, id string) error {
 		}
 		return f.opt.Store.Delete(ctx, id)
 	})
-	if err != nil {
+	if err != nil || kept {
 		return err
 	}
 	f.forget(id)
-	if f.opt.OnChange != nil {
-		f.opt.OnChange(id)
+	for _, tell := range []func(string){f.opt.OnChange, f.opt.OnGone} {
+		if tell != nil {
+			tell(id)
+		}
 	}
 	return nil
 }
@@ -135,28 +155,34 @@ func (f *Fleet) detach(e *entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e.live != nil {
+		delete(f.homes, e.live.box.Handle().ID)
 		e.live.client.Close()
 		e.live = nil
 	}
+	f.room.leave(e.id)
 }
 
 // destroy removes a record's box, if there is one. A box whose handle was never
 // stored, because the server ended while it was made, is found by its id.
 func (f *Fleet) destroy(ctx context.Context, s *store.Sandbox) error {
+	backend, err := f.backendOf(s)
+	if err != nil {
+		return err
+	}
 	if len(s.Handle) > 0 {
 		h, err := handle(s)
 		if err != nil {
 			return err
 		}
-		return f.opt.Backend.Destroy(ctx, h)
+		return backend.Destroy(ctx, h)
 	}
-	all, err := f.opt.Backend.List(ctx)
+	all, err := backend.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
 		if h.ID == s.ID {
-			return f.opt.Backend.Destroy(ctx, h)
+			return backend.Destroy(ctx, h)
 		}
 	}
 	return nil
@@ -170,15 +196,64 @@ func handle(s *store.Sandbox) (h sandbox.Handle, err error) {
 	return h, nil
 }
 
-// makeRoom pauses the longest unused sandboxes beyond the bound on running ones.
-// Those with a running conversation and keep itself are left alone.
-func (f *Fleet) makeRoom(keep string) {
-	if f.opt.MaxLive <= 0 || !f.opt.Backend.Caps().Pause {
+// findRoom takes a place for a sandbox, pausing the longest unused one that is
+// idle if there is none free, and waiting its turn if all are at work.
+func (f *Fleet) findRoom(ctx context.Context, s *store.Sandbox) error {
+	shown := s.Detail
+	err := f.room.wait(ctx, s.ID, func(running, waiting int) {
+		f.job(f.makeRoom)
+		if s.Status == store.SandboxStarting {
+			f.note(s, s.Status, fmt.Sprintf("Waiting for a free place: %d of %d sandboxes are running, and %d wait before this one.",
+				running, f.opt.MaxLive, waiting))
+		}
+	})
+	s.Detail = shown
+	return err
+}
+
+// roomTick is the pause between two looks for a sandbox to pause.
+const roomTick = 250 * time.Millisecond
+
+// makeRoom pauses sandboxes that nobody uses until all who wait have a place. It
+// looks again while somebody waits: what is busy now may be idle soon.
+func (f *Fleet) makeRoom() {
+	if !f.startMaking() {
 		return
 	}
-	for _, id := range f.surplus(keep) {
-		f.job(func() { f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.") })
+	again := time.NewTicker(roomTick)
+	defer again.Stop()
+	for f.goOnMaking() {
+		for _, id := range f.longestUnused(f.room.short()) {
+			f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.")
+		}
+		if f.room.short() == 0 {
+			continue
+		}
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-again.C:
+		}
 	}
+}
+
+func (f *Fleet) startMaking() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.making {
+		return false
+	}
+	f.making = true
+	return true
+}
+
+// goOnMaking ends the making of room if nobody waits. Who queues after this look
+// starts it anew.
+func (f *Fleet) goOnMaking() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.making = f.room.short() > 0 && f.ctx.Err() == nil
+	return f.making
 }
 
 // pauseUnasked pauses a sandbox that nobody uses at the moment.
@@ -227,16 +302,4 @@ func (f *Fleet) unusedSince(t time.Time) []string {
 		}
 	}
 	return ids
-}
-
-// surplus lists running sandboxes beyond the bound, longest unused first.
-func (f *Fleet) surplus(keep string) []string {
-	ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
-	defer cancel()
-	all, err := f.opt.Store.All(ctx)
-	if err != nil {
-		f.opt.Logger.Warn("sandboxes not listed", "error", err)
-		return nil
-	}
-	return f.longestUnused(all, keep)
 }

@@ -2,29 +2,40 @@ package fleet
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"parley/internal/fault"
+	"parley/internal/sandbox"
 	"parley/internal/store"
 )
 
-// longestUnused picks what to pause so that MaxLive sandboxes run, keep included.
-func (f *Fleet) longestUnused(all []*store.Sandbox, keep string) []string {
-	var running []string
-	for _, s := range all {
-		if s.ID != keep && s.Status == store.SandboxRunning {
-			running = append(running, s.ID)
-		}
-	}
-	over := len(running) + 1 - f.opt.MaxLive
-	if over <= 0 {
-		return nil
-	}
+// longestUnused picks up to count running sandboxes to pause: those that nobody
+// uses, longest unused first.
+func (f *Fleet) longestUnused(count int) []string {
+	running := f.pausable(f.room.running())
 	used := f.lastUse(running)
 	slices.SortFunc(running, func(a, b string) int { return used[a].Compare(used[b]) })
 	idle := slices.DeleteFunc(running, f.busy)
-	return idle[:min(over, len(idle))]
+	return idle[:min(count, len(idle))]
+}
+
+// pausable leaves out what is not attached or cannot be paused.
+func (f *Fleet) pausable(ids []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		e := f.entries[id]
+		return e == nil || e.live == nil || e.frozen || !f.canPause(e.live.box)
+	})
+}
+
+func (f *Fleet) canPause(box sandbox.Box) bool {
+	b := f.backends[box.Handle().Backend]
+	return b != nil && b.Caps().Pause
 }
 
 func (f *Fleet) lastUse(ids []string) map[string]time.Time {
@@ -39,28 +50,62 @@ func (f *Fleet) lastUse(ids []string) map[string]time.Time {
 	return used
 }
 
+// recoverWidth is how many sandboxes of one backend are adopted at a time.
+const recoverWidth = 8
+
 // Recover adopts what runs from an earlier life of the server, makes again what
 // was being made, and removes what belongs to no record. It works in the
 // background and leaves each sandbox usable at once: whoever needs one early
-// adopts it then.
+// adopts it then. A backend that hangs holds up its own sandboxes only.
 func (f *Fleet) Recover(ctx context.Context) error {
 	all, err := f.opt.Store.All(ctx)
 	if err != nil {
 		return err
 	}
-	if f.opt.Idle > 0 && f.opt.Backend.Caps().Pause {
+	of := map[string][]string{}
+	for _, s := range all {
+		of[s.Backend] = append(of[s.Backend], s.ID)
+	}
+	for name := range f.backends {
+		of[name] = append([]string(nil), of[name]...)
+	}
+	for name, ids := range of {
+		f.job(func() { f.recoverBackend(name, ids) })
+	}
+	if f.opt.Idle > 0 {
 		f.job(f.pauseIdle)
 	}
-	f.job(func() {
-		for _, s := range all {
-			if f.ctx.Err() != nil {
-				return
-			}
-			f.recoverOne(s.ID)
-		}
-		f.sweep()
-	})
+	if f.opt.Retention > 0 {
+		f.job(f.expire)
+	}
+	f.job(f.look)
 	return nil
+}
+
+// recoverBackend recovers the sandboxes of one backend, sweeps what is left over,
+// and then starts its pools: their boxes would be swept, too.
+func (f *Fleet) recoverBackend(name string, ids []string) {
+	var group errgroup.Group
+	group.SetLimit(recoverWidth)
+	for _, id := range ids {
+		group.Go(func() error {
+			if f.ctx.Err() == nil {
+				f.recoverOne(id)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	b := f.backends[name]
+	if b == nil || f.ctx.Err() != nil {
+		return
+	}
+	f.sweep(b)
+	for _, p := range f.pools {
+		if p.backend == b {
+			f.job(func() { p.fill(f.ctx) })
+		}
+	}
 }
 
 func (f *Fleet) recoverOne(id string) {
@@ -93,11 +138,19 @@ func (f *Fleet) adopt(e *entry, s *store.Sandbox) {
 		f.note(s, store.SandboxError, fault.PublicText(err))
 		return
 	}
-	box, err := f.opt.Backend.Adopt(f.ctx, h)
+	backend, err := f.backendOf(s)
+	if err != nil {
+		f.note(s, store.SandboxError, fault.PublicText(err))
+		return
+	}
+	box, err := backend.Adopt(f.ctx, h)
 	switch {
 	case err == nil:
 		f.attach(e, box)
 		f.setFrozen(e, s.Status == store.SandboxPaused)
+		if s.Status != store.SandboxPaused {
+			f.room.take(s.ID)
+		}
 		if f.opt.OnChange != nil {
 			f.opt.OnChange(s.ID)
 		}
@@ -106,26 +159,57 @@ func (f *Fleet) adopt(e *entry, s *store.Sandbox) {
 			return // it waits for its user all the same
 		}
 		f.note(s, store.SandboxPaused, "Its processes ended while the server was away; its files are kept and it starts again when it is used.")
+	case fault.Is(err, fault.NotFound):
+		f.lost(s)
 	case f.ctx.Err() == nil:
 		f.note(s, store.SandboxError, fault.PublicText(err))
 	}
 }
 
-// sweep destroys boxes that no record knows.
-func (f *Fleet) sweep() {
-	handles, err := f.opt.Backend.List(f.ctx)
+// sweep destroys boxes and snapshots that no record knows.
+func (f *Fleet) sweep(b sandbox.Backend) {
+	handles, err := b.List(f.ctx)
 	if err != nil {
-		f.opt.Logger.Warn("sandboxes on this machine not listed", "error", err)
+		f.opt.Logger.Warn("the sandboxes of a backend were not listed", "backend", b.Name(), "error", err)
+		return
+	}
+	known, err := f.known()
+	if err != nil {
+		f.opt.Logger.Warn("the sandboxes of a backend were not swept", "backend", b.Name(), "error", err)
 		return
 	}
 	for _, h := range handles {
-		_, err := f.opt.Store.Get(f.ctx, "", h.ID)
-		if !fault.Is(err, fault.NotFound) {
+		if known[h.ID] || f.exists(h.ID) {
 			continue
 		}
 		f.opt.Logger.Info("removing an orphaned sandbox", "sandbox", h.ID)
-		if err := f.opt.Backend.Destroy(f.ctx, h); err != nil {
+		if err := b.Destroy(f.ctx, h); err != nil {
 			f.opt.Logger.Warn("orphaned sandbox not removed", "sandbox", h.ID, "error", err)
 		}
 	}
+	f.sweepSnapshots(b, known)
+}
+
+// known are the ids of the boxes and snapshots that records name.
+func (f *Fleet) known() (map[string]bool, error) {
+	all, err := f.opt.Store.All(f.ctx)
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.ID] = true
+		if h, err := handle(s); err == nil {
+			known[h.ID] = true
+		}
+		var w wanted
+		if json.Unmarshal(s.Wanted, &w) == nil && w.From != nil {
+			known[w.From.ID] = true
+		}
+	}
+	return known, err
+}
+
+// exists asks again right before something is removed: a sandbox may have been
+// started since known looked. Its record is stored before its box is made.
+func (f *Fleet) exists(id string) bool {
+	_, err := f.opt.Store.Get(f.ctx, "", id)
+	return !fault.Is(err, fault.NotFound)
 }

@@ -82,7 +82,7 @@ func (x *countingBox) Resume(context.Context) error { x.b.frozen.Store(0); retur
 func TestAPauseThatIsNotStoredIsTakenBack(t *testing.T) {
 	b := &countingBackend{}
 	w := newWorld(t, nil)
-	b.Backend, w.opt.Backend = w.backend, b
+	b.Backend, w.opt.Backends[0] = w.backend, b
 	s := w.full()
 	id := w.make()
 	s.refuse.Store(store.SandboxPaused)
