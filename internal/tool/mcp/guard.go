@@ -57,7 +57,8 @@ func (r *refusal) Error() string {
 }
 
 // guard is all that the SDK sends to a server on the network goes through: it adds the
-// credentials, keeps them with their host, bounds the answers, and ends with its context.
+// credentials, keeps them with their host, bounds the answers, and ends with its context,
+// but for the end of the session (see bind).
 type guard struct {
 	ctx    context.Context
 	giveUp func(error) // ends ctx
@@ -114,17 +115,36 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 			<-g.posts
 		}
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(g.ctx, cancel)
-	end := sync.OnceFunc(func() { stop(); cancel(); release() })
+	ctx, cancel := g.bind(req)
+	end := sync.OnceFunc(func() { cancel(); release() })
 	resp, err := g.send(ctx, req)
 	if err != nil {
 		g.failed(ctx, req, err)
 		end()
+		if req.Method == http.MethodGet && g.ctx.Err() != nil {
+			return noStream(req), nil //nolint:nilerr // see there
+		}
 		return nil, err
 	}
 	g.bound(resp, end)
 	return resp, nil
+}
+
+// bind gives a request the end of its connection. Only the DELETE of the session does not
+// end then: it is sent at this end, and a server that never hears it keeps the session.
+func (g *guard) bind(req *http.Request) (context.Context, context.CancelFunc) {
+	if req.Method == http.MethodDelete {
+		return context.WithTimeout(req.Context(), endGrace)
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(g.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// noStream is the answer of a server that has no stream. The SDK opens a stream inside the
+// handshake and tries for hours after any error, deaf to the context of the handshake.
+func noStream(req *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: req}
 }
 
 // failed ends the connection to a server that cannot be reached any more.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -311,10 +312,35 @@ func TestListChanges(t *testing.T) {
 	}
 }
 
+// deletes counts what a server answers to DELETE.
+func deletes(answers *sync.Map) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodDelete {
+				h.ServeHTTP(w, r)
+				return
+			}
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, r)
+			w.WriteHeader(rec.Code)
+			n, _ := answers.LoadOrStore(rec.Code, new(atomic.Int64))
+			n.(*atomic.Int64).Add(1)
+		})
+	}
+}
+
+func answered(answers *sync.Map, code int) int64 {
+	if n, ok := answers.Load(code); ok {
+		return n.(*atomic.Int64).Load()
+	}
+	return 0
+}
+
 func TestCloseEndsTheSessionAtTheServer(t *testing.T) {
 	server := sdkServer()
 	b := newBench(t)
-	s := b.open(remote("r", streamable(t, server, nil)))
+	var answers sync.Map
+	s := b.open(remote("r", streamable(t, server, deletes(&answers))))
 	sessions := func() (n int) {
 		for range server.Sessions() {
 			n++
@@ -326,6 +352,26 @@ func TestCloseEndsTheSessionAtTheServer(t *testing.T) {
 	}
 	s.Close()
 	until(t, "no session is left", func() bool { return sessions() == 0 })
+	until(t, "its end is answered", func() bool { return answered(&answers, http.StatusNoContent) == 1 })
+}
+
+// TestHandshakesThatFailLeaveNoSession: the server opens the session and then never
+// answers the request for its stream, so every attempt is given up.
+func TestHandshakesThatFailLeaveNoSession(t *testing.T) {
+	b := newBench(t, func(cfg *mcp.Config) { cfg.ConnectTimeout = 200 * time.Millisecond })
+	var answers sync.Map
+	s := b.open(remote("r", streamable(t, sdkServer(), func(h http.Handler) http.Handler {
+		h = deletes(&answers)(h)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				<-r.Context().Done()
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})))
+	b.wantStatus(s, tool.ServerFailed, "in time")
+	until(t, "three sessions ended", func() bool { return answered(&answers, http.StatusNoContent) >= 3 })
 }
 
 // oauth is a handler with or without a token.

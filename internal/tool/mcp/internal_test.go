@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
@@ -215,3 +217,50 @@ func FuzzExpand(f *testing.F) {
 }
 
 func remoteAt(url string) *account.MCPHTTPServer { return &account.MCPHTTPServer{URL: url} }
+
+// TestGuardEndsTheSession: the DELETE comes when everything else of the connection has
+// ended, and has a moment of its own.
+func TestGuardEndsTheSession(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hangs" {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer server.Close()
+	to, err := resolve(&account.MCPHTTPServer{URL: server.URL}, nil, "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	cfg := Config{}.withDefaults()
+	g := newGuard(ctx, func(error) {}, to, nil, &cfg)
+	defer g.base.CloseIdleConnections()
+	do := func(method, path string) (code int, err error) {
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := g.client().Do(req)
+		if err != nil {
+			return 0, err
+		}
+		return resp.StatusCode, resp.Body.Close()
+	}
+	if _, err := do(http.MethodPost, "/"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if code, err := do(http.MethodGet, "/hangs"); err != nil || code != http.StatusMethodNotAllowed {
+		t.Errorf("%d, %v", code, err)
+	}
+	for range 20 {
+		if code, err := do(http.MethodDelete, "/"); err != nil || code != http.StatusNoContent {
+			t.Fatalf("%d, %v", code, err)
+		}
+	}
+	if _, err := do(http.MethodDelete, "/hangs"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}
