@@ -122,6 +122,9 @@ type Settings struct {
 	// SubAgents lets agents give tasks to sub-agents; nil = only where definitions of
 	// such agents were brought along.
 	SubAgents *bool `json:"enable_sub_agents,omitempty"`
+	// DefaultSandboxSpec is the id of the sandbox template for conversations that
+	// name none; "" and one that is gone mean the server's first.
+	DefaultSandboxSpec string `json:"default_sandbox_spec_id,omitempty"`
 	// Kept is an object of members that Parley keeps for its clients and does not
 	// act on. It holds no secrets. What it means is up to the API that writes it.
 	Kept json.RawMessage `json:"kept,omitempty"`

@@ -160,6 +160,7 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		TitleProfile:                       old.TitleProfile,
 		DisabledSkills:                     old.DisabledSkills,
 		SubAgents:                          old.SubAgents,
+		DefaultSandboxSpec:                 old.DefaultSandboxSpec,
 		Kept:                               old.Kept,
 	}
 	next.reconsider()

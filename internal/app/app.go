@@ -151,8 +151,9 @@ func (a *App) wire(keys *vault.Vault) error {
 	var err error
 	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: []sandbox.Backend{a.backend}, Specs: a.specs(),
 		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
-		Busy:     func(id string) bool { return a.engine.Busy(id) },
-		OnChange: func(id string) { a.engine.SandboxChanged(id) }})
+		Busy:       func(id string) bool { return a.engine.Busy(id) },
+		OnChange:   func(id string) { a.engine.SandboxChanged(id) },
+		OnIncident: func(id string, i fleet.Incident) { a.engine.SandboxIncident(id, i) }})
 	if err != nil {
 		return err
 	}

@@ -225,6 +225,8 @@ type AgentNotes struct {
 	PathSkills []string `json:"path_skills,omitempty"`
 	// Tasks are those that sub-agents work on.
 	Tasks []TaskNote `json:"tasks,omitempty"`
+	// Incidents are the limits that the sandbox ran into lately, oldest first.
+	Incidents []SandboxIncident `json:"sandbox_incidents,omitempty"`
 	// ProviderFields are members of an answer that the provider wants back as they
 	// came (signatures), by llm_response_id. Unlike the rest they add up.
 	ProviderFields map[string]map[string]json.RawMessage `json:"provider_fields,omitempty"`
@@ -233,7 +235,14 @@ type AgentNotes struct {
 // Empty reports whether there is nothing to tell.
 func (n AgentNotes) Empty() bool {
 	return n.LLMRetry == nil && n.Recoveries == 0 && n.Refinements == 0 && len(n.MissingFallbacks) == 0 && len(n.ProviderFields) == 0 &&
-		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0 && len(n.PathSkills) == 0 && len(n.Progress) == 0
+		len(n.Servers) == 0 && len(n.Questions) == 0 && len(n.Problems) == 0 && len(n.Tasks) == 0 && len(n.PathSkills) == 0 && len(n.Progress) == 0 && len(n.Incidents) == 0
+}
+
+// SandboxIncident is a limit that a sandbox ran into.
+type SandboxIncident struct {
+	Time string `json:"time"` // RFC 3339
+	Kind string `json:"kind"` // "out_of_memory", "process_limit", "disk_full"
+	Text string `json:"text"` // what happened and what to do
 }
 
 // CallProgress tells how far a call is.

@@ -40,8 +40,9 @@ type Options struct {
 	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else
 	GitUserName      string                          `json:"git_user_name"`
 	GitUserEmail     string                          `json:"git_user_email"`
-	Demo             bool                            `json:"demo"`     // driven by the scripted model
-	SpecID           string                          `json:"spec_id"`  // sandbox template asked for
+	Demo             bool                            `json:"demo"`    // driven by the scripted model
+	SpecID           string                          `json:"spec_id"` // sandbox template asked for
+	Sandbox          SandboxWish                     `json:"sandbox"`
 	HostDir          string                          `json:"host_dir"` // directory of the server's machine to work in
 	NoTitle          bool                            `json:"no_title,omitempty"`
 	TitleProfile     string                          `json:"title_profile,omitempty"` // of the owner; "" = the settings'
@@ -54,6 +55,19 @@ type Options struct {
 	DisabledSkills []string          `json:"disabled_skills,omitempty"` // names
 	UserSuffix     string            `json:"user_suffix,omitempty"`     // added to each message of the user's, for the model
 	Task           *Task             `json:"task,omitempty"`            // of a sub-agent; nil = it is none
+}
+
+// SandboxWish is what a conversation's sandbox has different from its template.
+type SandboxWish struct {
+	Image   string         `json:"image,omitempty"`   // container image; "" = the template's
+	Factor  float64        `json:"factor,omitempty"`  // of the template's limits; 0 = 1
+	Network *NetworkPolicy `json:"network,omitempty"` // within the template's; nil = the template's
+}
+
+// NetworkPolicy says what a sandbox may reach.
+type NetworkPolicy struct {
+	Mode  string   `json:"mode"`            // "open", "allow", "none"
+	Allow []string `json:"allow,omitempty"` // hosts, addresses, networks
 }
 
 // Plugin names a plugin to load.

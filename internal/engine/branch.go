@@ -71,11 +71,11 @@ func leafUpdate(event string) conversation.Payload {
 }
 
 // Fork copies a conversation up to one of its events into a new one, which uses
-// the same sandbox and waits for the user. NotFound (CodeNoEvent) for an event that is
+// the same sandbox, or a copy of it, and waits for the user. NotFound (CodeNoEvent) for an event that is
 // not there, Conflict (store.CodeExists) if the id is taken.
-func (e *Engine) Fork(ctx context.Context, owner string, id conversation.ID, req ForkRequest) (*View, error) {
+func (e *Engine) Fork(ctx context.Context, owner string, id conversation.ID, req ForkRequest) (made *View, err error) {
 	var cut *cutting
-	err := e.do(ctx, owner, id, func(l *live) (err error) {
+	err = e.do(ctx, owner, id, func(l *live) (err error) {
 		cut, err = l.cut(req.FromEvent)
 		return err
 	})
@@ -83,6 +83,13 @@ func (e *Engine) Fork(ctx context.Context, owner string, id conversation.ID, req
 		return nil, err
 	}
 	conv := cut.record(req)
+	if req.CopySandbox {
+		undo, err := e.copySandbox(ctx, conv)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { undo(made == nil) }()
+	}
 	events, err := e.copyEvents(ctx, id, cut, req.KeepMetrics)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,9 @@ func (l *live) carryOut(ctx context.Context, conv *conversation.Conversation, to
 	if o.err = context.Cause(ctx); o.err != nil { // the last guard agreed while the user stopped it
 		return o
 	}
+	began := time.Now()
 	o.res, o.err = guarded(l.e, a.ToolName, func() (tool.Result, error) { return l.callTool(ctx, conv, tools, a, env) })
+	o.context = append(o.context, l.e.incidentsSince(ctx, conv, began)...)
 	if in.Event = hook.PostToolUse; o.err == nil && hooks != nil && hooks.Has(in.Event, a.ToolName) {
 		in.ToolResponse = o.res.Observation
 		after, _ := hooks.Run(ctx, in) // the call is done, whatever stops its hooks

@@ -151,7 +151,7 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 // options snapshots what the settings and the request say about the agent.
 func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (opt conversation.Options, err error) {
 	opt = conversation.Options{MaxIterations: e.opt.MaxIterations, MaxBudget: budgetOf(s),
-		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets, SpecID: req.SpecID,
+		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
 	if req.MCP != nil {
 		opt.MCP = req.MCP
@@ -276,8 +276,8 @@ func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conve
 		}
 		return err
 	}
-	if req.SpecID != "" && !hasSpec(e.opt.Fleet.Specs(), req.SpecID) {
-		return fault.New(fault.NotFound, "sandbox_spec_not_found", "Sandbox spec not found: %s", req.SpecID)
+	if err := e.chooseSandbox(ctx, req, opt); err != nil {
+		return err
 	}
 	if req.HostDir == nil {
 		return nil
@@ -285,15 +285,6 @@ func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conve
 	dir, err := e.checkHostDir(*req.HostDir)
 	opt.HostDir = dir
 	return err
-}
-
-func hasSpec(specs []fleet.Spec, id string) bool {
-	for _, s := range specs {
-		if s.ID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // bringUp carries out a start task. It is idempotent: a server that was stopped
@@ -396,7 +387,7 @@ func (e *Engine) sandboxFor(ctx context.Context, task *conversation.StartTask, c
 		// The id follows from the task: a start that is carried out again after a
 		// crash finds the sandbox that it made.
 		s, err := e.opt.Fleet.Start(ctx, fleet.StartRequest{ID: "sb-" + task.ID, Owner: conv.Owner,
-			SpecID: conv.Options.SpecID, HostDir: conv.Options.HostDir})
+			SpecID: conv.Options.SpecID, HostDir: conv.Options.HostDir, Changes: changesOf(conv.Options.Sandbox)})
 		if err != nil {
 			return nil, err
 		}

@@ -24,9 +24,10 @@ type HostDir struct {
 type StartRequest struct {
 	Owner            string
 	Origin           conversation.Origin
-	ConversationID   conversation.ID // "" = a new one
-	SandboxID        string          // use this sandbox
-	SpecID           string          // sandbox template; "" = the default
+	ConversationID   conversation.ID             // "" = a new one
+	SandboxID        string                      // use this sandbox
+	SpecID           string                      // sandbox template; "" = the default
+	Network          *conversation.NetworkPolicy // of the sandbox, within the template's; nil = the template's
 	ParentID         conversation.ID
 	Title            string
 	InitialMessage   []content.Part // always run
@@ -75,6 +76,7 @@ type ForkRequest struct {
 	Tags        map[string]string // nil = the source's
 	FromEvent   string            // the last event that is copied; "" = all of the branch
 	KeepMetrics bool
+	CopySandbox bool // it gets a sandbox of its own with what is in the source's now; false = it uses the same one
 }
 
 // Message is what a user says in a conversation.

@@ -125,7 +125,7 @@ func (f *Fleet) Start(ctx context.Context, req StartRequest) (*store.Sandbox, er
 	if err != nil {
 		return nil, err
 	}
-	if err := f.check(spec, req); err != nil {
+	if err := f.Check(req); err != nil {
 		return nil, err
 	}
 	return f.start(ctx, spec, req, wanted{Changes: req.Changes})

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley/internal/fault"
+	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
 	"parley/internal/store"
 )
@@ -55,11 +56,21 @@ func (f *Fleet) CapsOf(s *store.Sandbox) (sandbox.Caps, error) {
 	return b.Caps(), nil
 }
 
-// check refuses changes that the backend of a spec cannot make.
-func (f *Fleet) check(spec Spec, req StartRequest) error {
+// Check refuses a request that Start would refuse: a spec that is not there, or
+// changes that its backend cannot make.
+func (f *Fleet) Check(req StartRequest) error {
+	spec, err := f.spec(req.SpecID)
+	if err != nil {
+		return err
+	}
 	b, err := f.backend(spec.Backend)
 	if err != nil {
 		return err
+	}
+	if req.Network != nil {
+		if err := netpolicy.Check(*req.Network); err != nil {
+			return err
+		}
 	}
 	caps := b.Caps()
 	switch {

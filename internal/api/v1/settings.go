@@ -43,6 +43,7 @@ type settingsView struct {
 	ProviderTokensSet           map[string]*string   `json:"provider_tokens_set"`
 	LLMAPIKeySet                bool                 `json:"llm_api_key_set"`
 	SearchAPIKeySet             bool                 `json:"search_api_key_set"`
+	DefaultSandboxSpec          *string              `json:"default_sandbox_spec_id"`
 	keptView
 }
 
@@ -51,7 +52,6 @@ type keptView struct {
 	UserVersion            *int            `json:"user_version"`
 	GitFullClone           bool            `json:"git_full_clone"`
 	SandboxGrouping        string          `json:"sandbox_grouping_strategy"`
-	DefaultSandboxSpec     *string         `json:"default_sandbox_spec_id"`
 	AgentProfile           *string         `json:"active_agent_profile_id"`
 	AgentProfileRevision   *int            `json:"active_agent_profile_revision"`
 	RegisteredMarketplaces json.RawMessage `json:"registered_marketplaces"`
@@ -92,7 +92,7 @@ func viewSettings(s *account.Settings) (*settingsView, error) {
 		Email: s.Email, EmailVerified: s.EmailVerified, GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
 		TitleLLMProfile: orNull(s.TitleProfile), V1Enabled: s.V1Enabled == nil || *s.V1Enabled, DisabledSkills: s.DisabledSkills,
 		Conversation: viewConversationSettings(s, kept.object(keptConversation)), ProviderTokensSet: tokensSet(s.Secrets),
-		LLMAPIKeySet: s.LLMAPIKey.IsSet(), SearchAPIKeySet: s.SearchAPIKey.IsSet(),
+		LLMAPIKeySet: s.LLMAPIKey.IsSet(), SearchAPIKeySet: s.SearchAPIKey.IsSet(), DefaultSandboxSpec: orNull(s.DefaultSandboxSpec),
 	}
 	if v.Agent, err = viewAgentSettings(s, kept.object(keptAgent)); err != nil {
 		return nil, err

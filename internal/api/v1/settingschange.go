@@ -45,6 +45,7 @@ func (m member[T]) setOr(to *T, null T) {
 type settingsChange struct {
 	Language                    member[string]        `json:"language"`
 	RemoteRuntimeResourceFactor member[int]           `json:"remote_runtime_resource_factor"`
+	DefaultSandboxSpec          member[string]        `json:"default_sandbox_spec_id"`
 	EnableSoundNotifications    member[bool]          `json:"enable_sound_notifications"`
 	EnableProactiveStarters     member[bool]          `json:"enable_proactive_conversation_starters"`
 	UserConsentsToAnalytics     member[bool]          `json:"user_consents_to_analytics"`
@@ -191,6 +192,7 @@ func (c *settingsChange) applyPlain(s *account.Settings) {
 	} else if condenser.sent {
 		s.EnableDefaultCondenser, s.CondenserMaxSize = def.EnableDefaultCondenser, nil
 	}
+	c.DefaultSandboxSpec.setOr(&s.DefaultSandboxSpec, "")
 	c.DisabledSkills.setOr(&s.DisabledSkills, nil)
 	c.Agent.SubAgents.set(&s.SubAgents)
 	c.Conversation.MaxIterations.set(&s.MaxIterations)

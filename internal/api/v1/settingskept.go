@@ -24,7 +24,7 @@ const (
 
 // keptMembers are the members of a request that are kept as they are.
 var keptMembers = []string{"user_version", "git_full_clone", "sandbox_grouping_strategy",
-	"default_sandbox_spec_id", "active_agent_profile_id", "active_agent_profile_revision", "registered_marketplaces"}
+	"active_agent_profile_id", "active_agent_profile_revision", "registered_marketplaces"}
 
 func readKept(s *account.Settings) (keptSettings, error) {
 	k := keptSettings{}
@@ -68,6 +68,7 @@ func (k keptSettings) object(name string) map[string]any {
 const (
 	oldDisabledSkills = "disabled_skills"
 	oldSubAgents      = "enable_sub_agents" // of keptAgent
+	oldDefaultSpec    = "default_sandbox_spec_id"
 )
 
 // adopted returns the settings with what an earlier version kept where it has an
@@ -118,6 +119,10 @@ func (k keptSettings) adopt(s *account.Settings) {
 	if s.SubAgents == nil {
 		s.SubAgents = k.subAgents()
 	}
+	if spec, ok := k[oldDefaultSpec].(string); ok && s.DefaultSandboxSpec == "" {
+		s.DefaultSandboxSpec = spec
+	}
+	delete(k, oldDefaultSpec)
 	delete(k, oldDisabledSkills)
 	delete(k.object(keptAgent), oldSubAgents)
 }
