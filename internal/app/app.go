@@ -149,8 +149,8 @@ func (a *App) wire(keys *vault.Vault) error {
 		return err
 	}
 	var err error
-	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: []sandbox.Backend{a.backend}, Specs: a.specs(),
-		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Logger: a.log,
+	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: []sandbox.Backend{a.backend}, Specs: specs(&a.cfg, a.backend.Name(), a.started),
+		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Retention: a.cfg.SandboxRetention, Logger: a.log,
 		Busy:       func(id string) bool { return a.engine.Busy(id) },
 		OnChange:   func(id string) { a.engine.SandboxChanged(id) },
 		OnIncident: func(id string, i fleet.Incident) { a.engine.SandboxIncident(id, i) }})

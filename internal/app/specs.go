@@ -3,12 +3,16 @@ package app
 import (
 	"time"
 
+	"parley/internal/config"
 	"parley/internal/fleet"
-	"parley/internal/sandbox"
 )
 
-// specs are the templates of this installation.
-func (a *App) specs() []fleet.Spec {
-	return []fleet.Spec{{ID: a.backend.Name(), Backend: a.backend.Name(), WorkingDir: sandbox.WorkingDir, Limits: a.cfg.Limits(),
-		Network: sandbox.Network{Mode: a.cfg.SandboxNetwork}, CreatedAt: a.started.UTC().Truncate(time.Second)}}
+// specs are the templates of this installation, as the fleet has them.
+func specs(cfg *config.Config, backend string, since time.Time) []fleet.Spec {
+	var list []fleet.Spec
+	for _, s := range cfg.Templates(backend) {
+		list = append(list, fleet.Spec{ID: s.ID, Backend: s.Backend, Image: s.Image, Runtime: s.Runtime, Command: s.Command, Env: s.Env,
+			WorkingDir: s.WorkingDir, Limits: s.Limits, Network: *s.Network, Warm: s.Warm, CreatedAt: since.UTC().Truncate(time.Second)})
+	}
+	return list
 }

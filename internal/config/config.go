@@ -21,6 +21,7 @@ const (
 	SandboxLocal   = "local"
 	SandboxProcess = "process"
 	SandboxDocker  = "docker"
+	SandboxGVisor  = "gvisor"
 )
 
 // Values of Config.LogFormat.
@@ -67,13 +68,24 @@ type Config struct {
 	LogLevel  slog.Level
 	LogFormat string
 
-	Sandbox          string
-	SandboxMemory    int64  // bytes, > 0
-	SandboxProcesses int64  // > 0
-	SandboxOpenFiles uint64 // > 0
-	SandboxNetwork   sandbox.NetworkMode
-	MaxSandboxes     int           // running at a time, > 0
-	IdleTimeout      time.Duration // 0 = never
+	Sandbox             string
+	SandboxMemory       int64   // bytes, > 0
+	SandboxProcesses    int64   // > 0
+	SandboxOpenFiles    uint64  // > 0
+	SandboxCPUs         float64 // of one core's time; 0 = all cores
+	SandboxDisk         int64   // bytes, > 0
+	SandboxInodes       int64   // > 0
+	SandboxNetwork      sandbox.NetworkMode
+	SandboxNetworkAllow []string      // see sandbox.Network.Allow
+	SandboxImage        string        // container image of the docker backend's templates that name none
+	SandboxSpecs        []SandboxSpec // none = one of the configured backend; see Templates
+	SandboxRetention    time.Duration // 0 = for ever
+	DockerHost          string        // address of the container engine; "" = the usual socket
+	Runsc               string        // program; "" = runsc on PATH
+	ImageRegistries     []string      // hosts beyond public ones, without TLS if on loopback
+	ImageCredentials    string        // absolute path of a file in the form of ~/.docker/config.json; "" = none
+	MaxSandboxes        int           // running at a time, > 0
+	IdleTimeout         time.Duration // 0 = never
 
 	Confirmation  string // least that waits for the user
 	MaxIterations int    // steps of a run, where neither settings nor request say, >= 1
@@ -110,5 +122,6 @@ type Client struct {
 
 // Limits returns the sandbox limits.
 func (c *Config) Limits() sandbox.Limits {
-	return sandbox.Limits{MemoryBytes: c.SandboxMemory, Processes: c.SandboxProcesses, OpenFiles: c.SandboxOpenFiles}
+	return sandbox.Limits{CPUs: c.SandboxCPUs, MemoryBytes: c.SandboxMemory, Processes: c.SandboxProcesses,
+		OpenFiles: c.SandboxOpenFiles, DiskBytes: c.SandboxDisk, Inodes: c.SandboxInodes}
 }

@@ -154,7 +154,7 @@ func TestProblems(t *testing.T) {
 		"port":                  {flags: []string{"--listen=127.0.0.1:70000"}, want: []string{"--listen: ", "0 to 65535", "flag --listen"}},
 		"public url":            {environ: []string{"PARLEY_PUBLIC_URL=example.org"}, want: []string{"http:// or https://"}},
 		"public url with query": {environ: []string{"PARLEY_PUBLIC_URL=http://a/?b"}, want: []string{"no user, query or fragment"}},
-		"enum":                  {environ: []string{"PARLEY_SANDBOX=locl"}, want: []string{"none of auto, local, process, docker", "did you mean local?"}},
+		"enum":                  {environ: []string{"PARLEY_SANDBOX=locl"}, want: []string{"none of auto, local, docker, gvisor, process", "did you mean local?"}},
 		"bool":                  {file: "demo: maybe", want: []string{"neither true nor false"}},
 		"number":                {file: "max_sandboxes: 0", want: []string{"0 is outside 1 to"}},
 		"no number":             {file: "max_sandboxes: many", want: []string{"no whole number"}},

@@ -113,6 +113,8 @@ func scalarText(v *yaml.Node) (string, error) {
 		return v.Value, nil
 	case v.Kind != yaml.SequenceNode:
 		return "", errors.New("must be a plain value or a list of them")
+	case len(v.Content) > 0 && v.Content[0].Kind == yaml.MappingNode:
+		return structured(v)
 	}
 	items := make([]string, 0, len(v.Content))
 	for _, item := range v.Content {

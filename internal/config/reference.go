@@ -16,7 +16,7 @@ A value comes from the strongest of these sources, strongest first:
 3. the configuration file,
 4. the default.
 
-The file is the one that ` + "`--config`" + ` or ` + "`PARLEY_CONFIG`" + ` names, else the first that exists of ` + "`$XDG_CONFIG_HOME/parley/parley.yaml`" + ` (` + "`~/.config/parley/parley.yaml`" + `) and ` + "`/etc/parley/parley.yaml`" + `. A file in the current directory is never read: a repository must not configure the server. It is a flat YAML mapping:
+The file is the one that ` + "`--config`" + ` or ` + "`PARLEY_CONFIG`" + ` names, else the first that exists of ` + "`$XDG_CONFIG_HOME/parley/parley.yaml`" + ` (` + "`~/.config/parley/parley.yaml`" + `) and ` + "`/etc/parley/parley.yaml`" + `. A file in the current directory is never read: a repository must not configure the server. It is a flat YAML mapping (only ` + "`sandbox_specs`" + ` is a list of mappings, see [sandboxes.md](sandboxes.md)):
 
 ` + "```yaml" + `
 listen: 127.0.0.1:3000

@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"parley/internal/collection"
+	"parley/internal/fault"
+	"parley/internal/netpolicy"
+	"parley/internal/sandbox"
 )
 
 // listenRule accepts host:port.
@@ -102,6 +105,48 @@ func allowRule(s string) (string, error) {
 	}
 	if _, err := hostRule(host); err != nil || host == "*" {
 		return "", fmt.Errorf("%s is neither a host, host:port, a network such as 10.0.0.0/8 nor *", quote(s))
+	}
+	return strings.ToLower(s), nil
+}
+
+// networkRule accepts what a network policy takes for reachable.
+func networkRule(s string) (string, error) {
+	if err := netpolicy.Check(sandbox.Network{Allow: []string{s}}); err != nil {
+		return "", fmt.Errorf("%s: %s", quote(s), fault.PublicText(err))
+	}
+	return s, nil
+}
+
+// imageRule accepts the name of a container image, or nothing. Whether it exists
+// only its use tells.
+func imageRule(s string) (string, error) {
+	if strings.ContainsAny(s, " \t\n\x00") || strings.HasPrefix(s, "-") || len(s) > 512 {
+		return "", fmt.Errorf("%s is no name of a container image", quote(s))
+	}
+	return s, nil
+}
+
+// dockerHostRule accepts the address of a unix socket, or nothing: an engine on
+// another machine could not see the sandboxes' sockets.
+func dockerHostRule(s string) (string, error) {
+	path, ok := strings.CutPrefix(s, "unix://")
+	if s != "" && (!ok || !filepath.IsAbs(path)) {
+		return "", fmt.Errorf("%s is no address of a socket on this machine, such as unix:///var/run/docker.sock", quote(s))
+	}
+	return s, nil
+}
+
+// registryRule accepts host or host:port.
+func registryRule(s string) (string, error) {
+	host := s
+	if h, port, err := net.SplitHostPort(s); err == nil {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return "", fmt.Errorf("%s: the port is no number from 1 to 65535", quote(s))
+		}
+		host = h
+	}
+	if host == "" || strings.ContainsAny(host, " /@*") {
+		return "", fmt.Errorf("%s is no host or host:port", quote(s))
 	}
 	return strings.ToLower(s), nil
 }

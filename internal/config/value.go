@@ -273,3 +273,20 @@ func quote(s string) string {
 	}
 	return strconv.Quote(s)
 }
+
+// coresValue is a number of processor cores; 0 = all.
+type coresValue struct{ p *float64 }
+
+func (v coresValue) String() string { return strconv.FormatFloat(*v.p, 'f', -1, 64) }
+func (v coresValue) Type() string   { return "cores such as 0.5 or 2, 0 to 1024" }
+func (v coresValue) Set(s string) error {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(n) {
+		return fmt.Errorf("%s is no number of cores, such as 0.5", quote(s))
+	}
+	if n < 0 || n > 1024 || n > 0 && n < 0.05 {
+		return fmt.Errorf("%s is neither 0 nor between 0.05 and 1024", quote(s))
+	}
+	*v.p = n
+	return nil
+}
