@@ -115,7 +115,7 @@ func (p *program) command() *cobra.Command {
 	if p.serve != nil {
 		root.AddCommand(p.serveCommand())
 	}
-	root.AddCommand(p.chatCommand(), p.modelsCommand(), p.usageCommand(), p.skillsCommand(), p.mcpCommand(), p.configCommand(), p.doctorCommand(), p.versionCommand())
+	root.AddCommand(p.chatCommand(), p.modelsCommand(), p.usageCommand(), p.skillsCommand(), p.mcpCommand(), p.imagesCommand(), p.configCommand(), p.doctorCommand(), p.versionCommand())
 	return root
 }
 

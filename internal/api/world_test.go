@@ -307,8 +307,11 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	urls := &httpkit.URLs{}
 	c.guard = httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}
 	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Settings: w.store.Accounts(), Auth: auth, Log: log,
-		Ready: func(context.Context) error { return w.ready }}
-	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState}
+		Ready: func(context.Context) error { return w.ready },
+		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
+			Exposed: fleet.NewPortBook(w.fleet).Of}}
+	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
+		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog()}
 	if change != nil {
 		change(c)
 	}

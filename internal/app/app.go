@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm/scripted"
+	"parley/internal/netlog"
 	"parley/internal/sandbox"
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
@@ -59,7 +61,9 @@ type App struct {
 	version  Version
 	started  time.Time
 	store    *sqlstore.Store
-	backend  sandbox.Backend
+	builder  *builder
+	backends []sandbox.Backend // the default one first
+	network  *netlog.Log
 	fleet    *fleet.Fleet
 	engine   *engine.Engine
 	hub      *stream.Hub
@@ -125,7 +129,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return fault.Wrap(err, fault.Unavailable, "listen", "Cannot listen on %s: %v.", a.cfg.Listen, err).
 			WithHint("Stop what uses the address, or choose another with --listen.")
 	}
-	if a.backend, err = openBackend(a.cfg, a.log); err != nil {
+	a.network = netlog.New(netlog.Options{Store: a.store.NetworkLog(), Logger: a.log})
+	a.builder = &builder{cfg: a.cfg, log: a.log, record: a.recorder}
+	if a.backends, err = a.builder.all(ctx); err != nil {
 		return err
 	}
 	if err := a.openCollections(ctx); err != nil {
@@ -148,11 +154,15 @@ func (a *App) wire(keys *vault.Vault) error {
 	if err := a.openServers(); err != nil {
 		return err
 	}
-	var err error
-	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: []sandbox.Backend{a.backend}, Specs: specs(&a.cfg, a.backend.Name(), a.started),
+	templates, err := specs(&a.cfg, a.backends, a.started, a.log)
+	if err != nil {
+		return err
+	}
+	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: a.backends, Specs: templates,
 		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Retention: a.cfg.SandboxRetention, Logger: a.log,
 		Busy:       func(id string) bool { return a.engine.Busy(id) },
 		OnChange:   func(id string) { a.engine.SandboxChanged(id) },
+		OnGone:     a.forgetNetwork,
 		OnIncident: func(id string, i fleet.Incident) { a.engine.SandboxIncident(id, i) }})
 	if err != nil {
 		return err
@@ -189,10 +199,11 @@ func (a *App) announce(out io.Writer) error {
 	if a.cfg.Demo {
 		note = "\nDemo: without an LLM in the settings, the built-in scripted model answers. It is not an AI."
 	}
-	if !a.backend.Caps().Isolated {
-		note += "\nWarning: --sandbox process does not isolate anything. Agents can do what this user can do."
+	if slices.ContainsFunc(a.backends, func(b sandbox.Backend) bool { return !b.Caps().Isolated }) {
+		a.log.Warn("sandboxes of the process backend are not isolated: agents can do what this user can do")
+		note += "\nWarning: the process backend does not isolate anything. Agents can do what this user can do."
 	}
-	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backend.Name(),
+	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backends[0].Name(),
 		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
 	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", a.base(), key, note)
 	return err
@@ -240,8 +251,16 @@ func (a *App) close() error {
 	switch {
 	case a.fleet != nil:
 		errs = append(errs, a.fleet.Close())
-	case a.backend != nil:
-		errs = append(errs, a.backend.Close())
+	default:
+		for _, b := range a.backends {
+			errs = append(errs, b.Close())
+		}
+	}
+	if a.builder != nil {
+		errs = append(errs, a.builder.close())
+	}
+	if a.network != nil {
+		a.network.Close()
 	}
 	if a.lis != nil && a.web == nil {
 		errs = append(errs, a.lis.Close())

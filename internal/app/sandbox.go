@@ -2,16 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"parley/internal/config"
-	"parley/internal/fault"
+	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/docker"
+	"parley/internal/sandbox/gvisor"
 	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandbox/local"
 	"parley/internal/sandbox/process"
@@ -19,58 +21,27 @@ import (
 	"parley/internal/sandboxd"
 )
 
-// InitCommand is the hidden command that becomes a sandbox's first process.
-const InitCommand = "sandbox-init"
-
-// openBackend makes the configured backend. Running without isolation is never
-// chosen by itself.
-func openBackend(cfg config.Config, log *slog.Logger) (sandbox.Backend, error) {
-	switch cfg.Sandbox {
-	case config.SandboxProcess:
-		return process.New(process.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand, process.Name},
-			Env: config.Environ(), Logger: log})
-	case config.SandboxDocker:
-		return nil, fault.New(fault.Unsupported, "docker_backend", "The docker sandbox backend is not built yet.").
-			WithHint("Use --sandbox local.")
-	}
-	opt := localOptions(cfg)
-	opt.Network, opt.Logger = network(cfg, log), log
-	b, err := local.New(opt)
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "no_isolation", "Sandboxes cannot be isolated on this machine: %s", fault.PublicText(err)).
-			WithHint("`parley doctor` says what is missing. --sandbox process runs without any isolation, if you accept that.")
-	}
-	return b, nil
-}
-
-func localOptions(cfg config.Config) local.Options {
-	return local.Options{Dir: filepath.Join(cfg.Data, "sandboxes"), InitArgs: []string{InitCommand},
-		Path: config.SearchPath(), Hidden: []string{cfg.Data}, Homes: homes()}
-}
-
-// homes are the directories that show in a sandbox only if a part of them is
-// mounted on purpose.
-func homes() []string {
-	if home := config.ProcessEnv()["HOME"]; filepath.IsAbs(home) && home != "/" {
-		return []string{home}
-	}
-	return nil
-}
-
 // Probe says what local sandboxes hold on this machine.
 func Probe(ctx context.Context, cfg config.Config) []sandbox.Guarantee {
 	opt := localOptions(cfg)
-	opt.Network = network(cfg, slog.New(slog.DiscardHandler))
+	opt.Network = network(slog.New(slog.DiscardHandler), nil, false)
 	return local.Probe(ctx, opt)
 }
 
-// network connects sandboxes to the outside through a stack in this process.
-func network(cfg config.Config, log *slog.Logger) func(context.Context, int, string) (io.Closer, error) {
-	if cfg.SandboxNetwork == sandbox.NetworkNone {
-		return nil
-	}
-	return func(_ context.Context, tun int, id string) (io.Closer, error) {
-		return startNetwork(tun, usernet.Config{Logger: log.With("sandbox", id)}), nil
+// network connects sandboxes to the outside through a stack in this process, each
+// by its policy. record returns what is told of a sandbox's connections; nil =
+// nobody is told. ethernet says that the device is a TAP.
+func network(log *slog.Logger, record func(boxID string) func(sandbox.Connection), ethernet bool) connect {
+	return func(_ context.Context, tun int, id string, policy sandbox.Network) (io.Closer, error) {
+		c := usernet.Config{Logger: log.With("sandbox", id), Ethernet: ethernet}
+		var err error
+		if c.Policy, err = netpolicy.Compile(policy); err != nil {
+			return nil, errors.Join(err, unix.Close(tun))
+		}
+		if record != nil {
+			c.Record = record(id)
+		}
+		return startNetwork(tun, c), nil
 	}
 }
 
@@ -108,8 +79,17 @@ func SandboxInit(args []string) {
 	serve := func(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
 		return sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: in.WorkingDir, Env: in.Env, PID1: true})
 	}
-	if len(args) > 0 && args[0] == process.Name {
+	backend := ""
+	if len(args) > 0 {
+		backend = args[0]
+	}
+	switch backend {
+	case process.Name:
 		process.Init(args[1:], serve)
+	case docker.Name:
+		docker.Init(args[1:], serve)
+	case gvisor.Name:
+		gvisor.Init(args[1:], serve)
 	}
 	local.Init(args, serve)
 }

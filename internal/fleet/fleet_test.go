@@ -63,9 +63,11 @@ func newWorld(t *testing.T, change func(*fleet.Options)) *world {
 	w.start()
 	t.Cleanup(func() {
 		w.stop()
-		handles, _ := w.backend.List(context.Background())
-		for _, h := range handles {
-			_ = w.backend.Destroy(context.Background(), h)
+		for _, b := range w.opt.Backends {
+			handles, _ := b.List(context.Background())
+			for _, h := range handles {
+				_ = b.Destroy(context.Background(), h)
+			}
 		}
 		_ = s.Close()
 		_ = os.RemoveAll(dir)

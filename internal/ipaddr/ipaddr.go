@@ -63,6 +63,7 @@ var inside = []struct {
 	what   string
 }{
 	{netip.MustParsePrefix("100.64.0.0/10"), "an address behind a carrier's NAT"},
+	{netip.MustParsePrefix("168.63.129.16/32"), "the address of a cloud's metadata service"}, // Azure's, in public space
 	{netip.MustParsePrefix("192.0.0.0/24"), "a reserved address"},
 	{netip.MustParsePrefix("192.88.99.0/24"), "a reserved address"},
 	{netip.MustParsePrefix("198.18.0.0/15"), "an address for tests of networks"},

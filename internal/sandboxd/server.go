@@ -100,6 +100,7 @@ func Serve(ctx context.Context, lis net.Listener, opt Options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	d := newDaemon(ctx, opt)
+	d.own = portOf(lis.Addr())
 	if opt.PID1 {
 		release := d.children.takeProcess(opt.Logger, stop)
 		defer release()
@@ -116,6 +117,7 @@ type daemon struct {
 	launch    launcher
 	terminals *terminals
 	ports     chan struct{} // has an element per connection to a port
+	own       int           // TCP port that the daemon itself listens on; 0 = none
 	programs  chan struct{} // has an element per program with pipes
 	// changing is held while files are changed together: a change that fits what a
 	// file held is not made after another one.
@@ -183,6 +185,7 @@ func (d *daemon) routes() http.Handler {
 		"POST /search":                d.search,
 		"GET /tar":                    d.getTar,
 		"PUT /tar":                    d.putTar,
+		"GET /ports":                  d.listenPorts,
 		"GET /ports/{port}":           d.dialPort,
 		"POST /programs":              d.startProgram,
 	} {

@@ -196,7 +196,8 @@ type Accounts interface {
 // SandboxStatus is the state of a sandbox (V1 §3.3).
 type SandboxStatus string
 
-// The sandbox states. Missing is never stored: it is what a deleted one shows.
+// The sandbox states. Missing is what was
+// removed from outside, and what a deleted one shows.
 const (
 	SandboxStarting SandboxStatus = "STARTING"
 	SandboxRunning  SandboxStatus = "RUNNING"
@@ -307,6 +308,7 @@ type Store interface {
 	StartTasks() StartTasks
 	Accounts() Accounts
 	Sandboxes() Sandboxes
+	NetworkLog() NetworkLog
 	Projections() Projections
 	Ledger() Ledger
 	Extensions() Extensions

@@ -219,6 +219,15 @@ type Ports interface {
 	// keeps its own deadlines, and breaks when the sandbox goes. Unavailable if
 	// nothing listens there, TooLarge if too many connections are open.
 	DialPort(ctx context.Context, port int) (net.Conn, error)
+	// ListeningPorts lists the ports that DialPort reaches, ascending, up to 1,000.
+	ListeningPorts(ctx context.Context) ([]ListeningPort, error)
+}
+
+// ListeningPort is a TCP port that a program in the sandbox listens on.
+type ListeningPort struct {
+	Port     int   `json:"port"`
+	Loopback bool  `json:"loopback"` // on loopback only, not on every address
+	UID      int64 `json:"uid"`      // user inside whom the program runs as
 }
 
 // Files are the sandbox's files. Paths are absolute. Errors are faults: NotFound,

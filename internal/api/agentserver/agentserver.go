@@ -7,6 +7,7 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // the document
 	"log/slog"
@@ -91,6 +92,7 @@ type Config struct {
 	Models     func() []llm.Offer // that users can choose, sorted by id; nil = none
 	OAuth      httpkit.Logins     // at MCP servers; nil = 501
 	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
+	Previews   PreviewConfig      // of what programs inside serve
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
 }
@@ -101,11 +103,14 @@ type Server struct {
 	api    *httpkit.API
 	mux    *httpkit.Mux
 	socket *httpkit.Schema // of client frames
+	open   openPreviews
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
-	s := &Server{cfg: cfg}
+	p := &cfg.Previews
+	p.Connections, p.FirstByte = cmp.Or(p.Connections, previewConnections), cmp.Or(p.FirstByte, previewFirstByte)
+	s := &Server{cfg: cfg, open: openPreviews{most: p.Connections, count: map[string]int{}}}
 	var err error
 	s.api, err = httpkit.NewAPI(httpkit.APIConfig{Name: "agent", Document: document, Handlers: s.handlers(),
 		Encode: httpkit.AgentErrors, Authorize: s.authorize, MaxBody: cfg.MaxBody})
@@ -194,11 +199,14 @@ type mountKey struct{}
 
 // Handler puts the protocol beside the user APIs: below /agent/{sandbox_id}/, at
 // /sockets/, and at the root's /api/ for a sandbox's key. V1 keeps its paths
-// whatever the credential.
+// whatever the credential. Hosts of previews show nothing but these.
 func (s *Server) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.EscapedPath()
+		at, own := s.ownPlace(r)
 		switch {
+		case own:
+			s.servePreview(w, r, at)
 		case strings.HasPrefix(path, "/agent/"):
 			s.servePrefixed(w, r, path)
 		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path):
@@ -223,6 +231,10 @@ func (s *Server) servePrefixed(w http.ResponseWriter, r *http.Request, path stri
 	id, err := url.PathUnescape(segment)
 	if err != nil { // an escaped path can be unescaped
 		httpkit.WriteDetail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	if at, ok := s.previewPlace(r, id, rest); ok {
+		s.servePreview(w, r, at)
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), mountKey{}, id))

@@ -268,6 +268,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, encode ErrorEncoder, err
 	p := Describe(err)
 	n := noteOf(r.Context())
 	n.problem = p
+	n.gone = r.Context().Err() != nil
 	status, body := encode(r, p)
 	if err := writeProblem(w, status, body, p.RetryAfter); err != nil {
 		n.gone = true

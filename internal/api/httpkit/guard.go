@@ -1,9 +1,11 @@
 package httpkit
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -103,7 +105,7 @@ func setHeaders(h http.Header, id string) {
 // admit checks Host and Origin and answers preflights. It reports whether the
 // request goes on.
 func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
-	if !g.sites.ownHost(r.Host) {
+	if _, preview := g.cfg.URLs.PreviewLabel(r.Host); !preview && !g.sites.ownHost(r.Host) {
 		WriteDetail(w, http.StatusMisdirectedRequest, fmt.Sprintf(
 			"This server is not reached by the name %q. Set public_url or allowed_hosts to allow it.", clip(r.Host)))
 		return false
@@ -112,7 +114,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	if origin == "" {
 		return true
 	}
-	allowed := g.sites.ownOrigin(origin, g.cfg.URLs.Base(r))
+	allowed := g.ownOrigin(r, origin)
 	if cors(w, r, origin, allowed, slices.Contains(g.sites.origins, anything)) {
 		return false
 	}
@@ -122,6 +124,17 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// ownOrigin reports whether a page of that origin may make the request. A preview
+// with an origin of its own may use itself, nobody else may, and it nothing else.
+func (g *Guard) ownOrigin(r *http.Request, origin string) bool {
+	base := g.cfg.URLs.Base(r)
+	if g.cfg.URLs.previewed(origin) || g.cfg.URLs.previewed("http://"+r.Host) {
+		scheme, _, _ := strings.Cut(base, "://")
+		return strings.EqualFold(origin, scheme+"://"+r.Host)
+	}
+	return g.sites.ownOrigin(origin, base)
 }
 
 // recovered answers for a handler that panicked, and reports whether the
@@ -229,6 +242,15 @@ func (w *recorder) Write(b []byte) (int, error) {
 			return written, err
 		}
 	}
+}
+
+// Hijack hands the connection over to another protocol.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := w.rc.Hijack()
+	if err == nil && w.status == 0 {
+		w.status = http.StatusSwitchingProtocols
+	}
+	return conn, buffered, err
 }
 
 // SetWriteDeadline leaves the deadlines to the handler.

@@ -12,6 +12,9 @@ import (
 type URLs struct {
 	Public  *url.URL       // the configured public URL, nil = taken from the request
 	Trusted []netip.Prefix // proxies whose X-Forwarded-* count, besides loopback
+	// PreviewHost is a domain: the names below it lead here, too, and show what
+	// programs in sandboxes serve. "" = there is none.
+	PreviewHost string
 }
 
 // Base returns the URL the client reaches the server's root at, without a
@@ -28,6 +31,9 @@ func (u *URLs) Base(r *http.Request) string {
 		scheme = forwarded(r, "X-Forwarded-Proto", scheme, validScheme)
 		host = forwarded(r, "X-Forwarded-Host", host, validHost)
 		prefix = forwarded(r, "X-Forwarded-Prefix", "", validPrefix)
+	}
+	if _, preview := u.PreviewLabel(host); preview {
+		host = withPort(u.PreviewHost, host)
 	}
 	return scheme + "://" + host + strings.TrimRight(prefix, "/")
 }

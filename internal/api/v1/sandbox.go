@@ -23,20 +23,14 @@ type sandboxInfo struct {
 	StatusDetail    *string      `json:"status_detail"`
 }
 
-type exposedURL struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-	Port int    `json:"port"`
-}
-
 // renderSandbox shows the key and the URLs only while the sandbox runs: they
 // open nothing otherwise (V1 §3.3).
-func renderSandbox(s *store.Sandbox, base string) *sandboxInfo {
+func renderSandbox(s *store.Sandbox, e fleet.Exposed, base string) *sandboxInfo {
 	out := &sandboxInfo{ID: s.ID, CreatedByUserID: orNull(s.Owner), SandboxSpecID: s.SpecID, Status: string(s.Status),
 		CreatedAt: httpkit.FormatTime(s.CreatedAt), StatusDetail: orNull(s.Detail)}
 	if s.Status == store.SandboxRunning {
 		out.SessionAPIKey = orNull(s.SessionKey.Reveal())
-		out.ExposedURLs = []exposedURL{{"AGENT_SERVER", httpkit.AgentURL(base, s.ID), portOf(base)}}
+		out.ExposedURLs = renderExposed(s, e, base)
 	}
 	return out
 }
@@ -56,11 +50,12 @@ func portOf(base string) int {
 	return 80
 }
 
-func renderSandboxes(boxes []*store.Sandbox, base string) []*sandboxInfo {
+func (h *handlers) renderSandboxes(r *httpkit.Request, boxes []*store.Sandbox) []*sandboxInfo {
+	base, exposed := h.URLs.Base(r.Request), h.exposed(r.Context(), boxes)
 	out := make([]*sandboxInfo, len(boxes))
 	for i, s := range boxes {
 		if s != nil {
-			out[i] = renderSandbox(s, base)
+			out[i] = renderSandbox(s, exposed[i], base)
 		}
 	}
 	return out
@@ -82,7 +77,7 @@ func (h *handlers) getSandboxes(w http.ResponseWriter, r *httpkit.Request) error
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, renderSandboxes(boxes, h.URLs.Base(r.Request)))
+	return httpkit.JSON(w, http.StatusOK, h.renderSandboxes(r, boxes))
 }
 
 type pageQuery struct {
@@ -99,7 +94,7 @@ func (h *handlers) searchSandboxes(w http.ResponseWriter, r *httpkit.Request) er
 	if err != nil {
 		return err
 	}
-	return writePage(w, renderSandboxes(found.Items, h.URLs.Base(r.Request)), found.Next)
+	return writePage(w, h.renderSandboxes(r, found.Items), found.Next)
 }
 
 func (h *handlers) startSandbox(w http.ResponseWriter, r *httpkit.Request) error {
@@ -117,7 +112,7 @@ func (h *handlers) startSandbox(w http.ResponseWriter, r *httpkit.Request) error
 	if err != nil {
 		return err
 	}
-	return httpkit.JSON(w, http.StatusOK, renderSandbox(box, h.URLs.Base(r.Request)))
+	return httpkit.JSON(w, http.StatusOK, h.renderSandboxes(r, []*store.Sandbox{box})[0])
 }
 
 // sandboxID is the id of the query if there is one, else the path's: clients
@@ -162,13 +157,17 @@ func sandboxFault(err error) error {
 	return err
 }
 
-// sandboxSpecInfo is V1 §4.
+// sandboxSpecInfo is V1 §4, and beyond it from Backend on.
 type sandboxSpecInfo struct {
 	ID         string            `json:"id"`
 	Command    []string          `json:"command"` // nil = null
 	CreatedAt  string            `json:"created_at"`
 	InitialEnv map[string]string `json:"initial_env"`
 	WorkingDir string            `json:"working_dir"`
+	Backend    string            `json:"backend"`
+	Image      *string           `json:"image"`
+	Limits     sandboxLimits     `json:"limits"`
+	Network    networkPolicy     `json:"network"`
 }
 
 func renderSpec(s *fleet.Spec) *sandboxSpecInfo {
@@ -176,7 +175,8 @@ func renderSpec(s *fleet.Spec) *sandboxSpecInfo {
 	if env == nil {
 		env = map[string]string{}
 	}
-	return &sandboxSpecInfo{s.ID, s.Command, httpkit.FormatTime(s.CreatedAt), env, s.WorkingDir}
+	return &sandboxSpecInfo{s.ID, s.Command, httpkit.FormatTime(s.CreatedAt), env, s.WorkingDir, s.Backend, orNull(s.Image),
+		renderLimits(s.Limits), renderPolicy(s.Network)}
 }
 
 func (h *handlers) spec(id string) *fleet.Spec {

@@ -42,6 +42,8 @@ type startRequest struct {
 	Plugins               []plugin                    `json:"plugins"`
 	Secrets               map[string]account.Secret   `json:"secrets"`
 	Workspace             *hostWorkspace              `json:"workspace,omitempty"`
+	SandboxSpecID         *string                     `json:"sandbox_spec_id,omitempty"`
+	SandboxNetwork        *networkPolicy              `json:"sandbox_network,omitempty"`
 }
 
 type initialMessage struct {
@@ -102,6 +104,7 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		Repository: orEmpty(s.SelectedRepository), Branch: orEmpty(s.SelectedBranch),
 		GitProvider: orEmpty(s.GitProvider), Trigger: orEmpty(s.Trigger), PRNumbers: s.PRNumber,
 		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
+		SpecID: orEmpty(s.SandboxSpecID),
 	}
 	for _, p := range s.Plugins {
 		req.Plugins = append(req.Plugins, conversation.Plugin{Source: p.Source, Ref: orEmpty(p.Ref), Path: orEmpty(p.RepoPath), Parameters: p.Parameters})
@@ -110,6 +113,9 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		req.HostDir = &engine.HostDir{Path: s.Workspace.HostDir, Proof: s.Workspace.Proof, Nonce: s.Workspace.Nonce.Reveal()}
 	}
 	var err error
+	if req.Network, err = s.SandboxNetwork.policy(); err != nil {
+		return req, err
+	}
 	if s.ConversationID != nil {
 		if req.ConversationID, err = conversation.ParseID(*s.ConversationID); err != nil {
 			return req, err

@@ -20,6 +20,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/llm"
+	"parley/internal/sandbox"
 	"parley/internal/skill"
 	"parley/internal/store"
 	"parley/internal/stream"
@@ -35,6 +36,8 @@ const maxBatch = 100
 // Engine is what the API needs of the application service.
 type Engine interface {
 	Start(ctx context.Context, req engine.StartRequest) (*conversation.StartTask, error)
+	Fork(ctx context.Context, owner string, id conversation.ID, req engine.ForkRequest) (*engine.View, error)
+	NetworkLogOf(ctx context.Context, owner string, id conversation.ID) (sandboxID string, err error)
 	Send(ctx context.Context, owner string, id conversation.ID, m engine.Message) error
 	Delete(ctx context.Context, owner string, id conversation.ID) error
 	Patch(ctx context.Context, owner string, id conversation.ID,
@@ -74,6 +77,8 @@ type Fleet interface {
 	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
 	Search(ctx context.Context, q store.SandboxQuery) (store.Page[*store.Sandbox], error)
 	Specs() []fleet.Spec
+	Usage(ctx context.Context, owner, id string) (sandbox.Usage, error)
+	LimitsOf(s *store.Sandbox) (sandbox.Limits, error)
 }
 
 // Config makes the API.
@@ -90,8 +95,12 @@ type Config struct {
 	Details     func() []llm.Details // the same with what is known of them
 	DailyBudget *conversation.Money  // the ceiling of one user's day; nil = none
 	OAuth       httpkit.Logins       // at MCP servers; nil = 501
-	Heartbeat   time.Duration        // of event streams, 0 = 10 s
-	MaxBody     int64                // bytes, 0 = httpkit.DefaultMaxBody
+	// Exposed says what programs in sandboxes offer, in their order; nil = nothing.
+	Exposed   func(ctx context.Context, boxes []*store.Sandbox) []fleet.Exposed
+	Previews  *httpkit.Previews // nil = 501
+	Network   NetworkLog        // nil = 501
+	Heartbeat time.Duration     // of event streams, 0 = 10 s
+	MaxBody   int64             // bytes, 0 = httpkit.DefaultMaxBody
 }
 
 type handlers struct{ Config }
@@ -121,6 +130,11 @@ func New(cfg Config) (*httpkit.API, error) {
 			"delete_sandbox":                h.deleteSandbox,
 			"pause_sandbox":                 h.pauseSandbox,
 			"resume_sandbox":                h.resumeSandbox,
+			"get_sandbox_network":           h.sandboxNetwork,
+			"get_sandbox_usage":             h.sandboxUsage,
+			"make_preview_ticket":           h.previewTicket,
+			"get_conversation_network":      h.conversationNetwork,
+			"fork_conversation":             h.fork,
 			"get_sandbox_specs":             h.getSpecs,
 			"search_sandbox_specs":          h.searchSpecs,
 			"get_events":                    h.getEvents,

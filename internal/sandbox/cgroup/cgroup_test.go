@@ -85,23 +85,23 @@ func content(t *testing.T, path string) string {
 func TestUnifiedLimits(t *testing.T) {
 	root := t.TempDir()
 	own := filepath.Join(root, "service")
-	fake(t, own, map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.procs": ""})
+	fake(t, own, map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "", "cgroup.procs": ""})
 	fake(t, filepath.Join(own, "parley"), map[string]string{"cgroup.subtree_control": ""})
-	fake(t, filepath.Join(own, "parley", "box"), map[string]string{"memory.max": "", "memory.swap.max": "", "pids.max": ""})
+	fake(t, filepath.Join(own, "parley", "box"), map[string]string{"cpu.max": "", "memory.max": "", "memory.swap.max": "", "pids.max": ""})
 	m := cgroup.OpenAt(fmt.Sprintf("31 30 0:27 / %s rw - cgroup2 cgroup2 rw\n", root), "0::/service\n", os.Getpid())
-	for _, what := range []string{"memory", "pids", "freeze", "kill"} {
+	for _, what := range []string{"cpu", "memory", "pids", "freeze", "kill"} {
 		if !m.Holds(what) {
 			t.Errorf("%s does not hold", what)
 		}
 	}
-	g, err := m.Create("box", cgroup.Limits{MemoryBytes: 1 << 20})
+	g, err := m.Create("box", cgroup.Limits{CPUs: 1.5, MemoryBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := g.Dirs["unified"]
-	got := []string{content(t, own+"/cgroup.subtree_control"), content(t, dir+"/memory.max"),
+	got := []string{content(t, own+"/cgroup.subtree_control"), content(t, dir+"/cpu.max"), content(t, dir+"/memory.max"),
 		content(t, dir+"/memory.swap.max"), content(t, dir+"/pids.max")}
-	if diff := cmp.Diff([]string{"+memory +pids", "1048576", "0", "max"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"+cpu +memory +pids", "150000 100000", "1048576", "0", "max"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -205,6 +205,9 @@ func freezeAndThaw(t *testing.T, g *cgroup.Group) {
 		if err := g.Freeze(ctx); err != nil {
 			t.Fatal(err)
 		}
+		if !g.Frozen() {
+			t.Error("the group does not say that it is frozen")
+		}
 		frozen := size(path)
 		// The measurement itself: how far does a frozen program come in this time?
 		time.Sleep(50 * time.Millisecond)
@@ -213,6 +216,9 @@ func freezeAndThaw(t *testing.T, g *cgroup.Group) {
 		}
 		if err := g.Thaw(ctx); err != nil {
 			t.Fatal(err)
+		}
+		if g.Frozen() {
+			t.Error("the group still says that it is frozen")
 		}
 		awaitGrowth(t, path)
 	}

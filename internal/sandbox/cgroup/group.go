@@ -47,6 +47,19 @@ func (g *Group) CanFreeze() bool {
 	return g != nil && (g.Dirs[unified] != "" || g.Dirs["freezer"] != "")
 }
 
+// Frozen reports whether every process of the group stands still.
+func (g *Group) Frozen() bool {
+	if !g.CanFreeze() {
+		return false
+	}
+	if dir := g.Dirs[unified]; dir != "" {
+		frozen, err := event(dir, "frozen 1")
+		return frozen && err == nil
+	}
+	frozen, err := frozenV1(g.Dirs["freezer"])
+	return frozen && err == nil
+}
+
 // Freeze stops every process of the group and returns when they stand still.
 func (g *Group) Freeze(ctx context.Context) error {
 	if dir := g.Dirs[unified]; dir != "" {
@@ -75,9 +88,13 @@ func freezeV1(ctx context.Context, dir string) error {
 		if err := write(dir, "freezer.state", "FROZEN"); err != nil {
 			return false, err
 		}
-		data, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
-		return strings.TrimSpace(string(data)) == "FROZEN", err
+		return frozenV1(dir)
 	})
+}
+
+func frozenV1(dir string) (bool, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "freezer.state"))
+	return strings.TrimSpace(string(data)) == "FROZEN", err
 }
 
 // Thaw lets the processes go on.

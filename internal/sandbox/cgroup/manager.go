@@ -20,8 +20,12 @@ const parentName = "parley"
 // allows controllers below a group only if the group itself is empty.
 const leafName = "parley-server"
 
+// controllers are those of the limits.
+var controllers = []string{"cpu", "memory", "pids"}
+
 // Limits bound a group. Zero is no limit.
 type Limits struct {
+	CPUs        float64 // of one core's time
 	MemoryBytes int64
 	Processes   int64
 }
@@ -49,13 +53,14 @@ func Open() *Manager {
 func open(l layout, pid int) *Manager {
 	m := &Manager{parents: map[string]string{}}
 	m.openUnified(l, pid)
-	for _, name := range []string{"memory", "pids"} {
+	for _, name := range controllers {
 		if !slices.Contains(m.v2Holds, name) {
 			m.openV1(l, name)
 		}
 	}
 	if _, ok := m.parents[unified]; !ok {
 		m.openV1(l, "freezer") // the last resort: it gets stuck under load
+		m.openV1(l, "cpuacct") // version 2 counts the time of every group
 	}
 	return m
 }
@@ -113,7 +118,7 @@ func candidates(own, root string) []string {
 func enable(base string, pid int) []string {
 	available := words(filepath.Join(base, "cgroup.controllers"))
 	var wanted []string
-	for _, name := range []string{"memory", "pids"} {
+	for _, name := range controllers {
 		if slices.Contains(available, name) {
 			wanted = append(wanted, name)
 		}
@@ -129,10 +134,11 @@ func enable(base string, pid int) []string {
 		}
 		err = control(base, wanted)
 	}
-	if err != nil {
-		return nil
+	if err == nil {
+		return wanted
 	}
-	return wanted
+	// One that is refused (cpu, while real-time programs run) must not cost the rest.
+	return slices.DeleteFunc(wanted, func(name string) bool { return control(base, []string{name}) != nil })
 }
 
 // control enables controllers for the children of dir.
@@ -150,7 +156,7 @@ func control(dir string, names []string) error {
 	return write(dir, "cgroup.subtree_control", strings.Join(missing, " "))
 }
 
-// Holds reports whether groups can do what is named: "memory", "pids",
+// Holds reports whether groups can do what is named: "cpu", "memory", "pids",
 // "freeze" (dependable) or "kill".
 func (m *Manager) Holds(what string) bool {
 	switch what {
@@ -210,24 +216,33 @@ func (m *Manager) named(id string) *Group {
 
 // limit sets what the hierarchy can hold.
 func (m *Manager) limit(hierarchy, dir string, lim Limits) error {
-	memory, pids := number(lim.MemoryBytes, "max"), number(lim.Processes, "max")
 	switch hierarchy {
+	case "cpu":
+		if err := write(dir, "cpu.cfs_period_us", strconv.Itoa(cpuPeriod)); err != nil {
+			return err
+		}
+		return write(dir, "cpu.cfs_quota_us", cpuQuota(lim.CPUs, "-1"))
 	case "pids":
-		return write(dir, "pids.max", pids)
+		return write(dir, "pids.max", number(lim.Processes, "max"))
 	case "memory":
 		if err := write(dir, "memory.limit_in_bytes", number(lim.MemoryBytes, "-1")); err != nil {
 			return err
 		}
 		return optional(write(dir, "memory.memsw.limit_in_bytes", number(lim.MemoryBytes, "-1")))
 	case unified:
-		return m.limitUnified(dir, memory, pids)
+		return m.limitUnified(dir, lim)
 	}
 	return nil
 }
 
-func (m *Manager) limitUnified(dir, memory, pids string) error {
+func (m *Manager) limitUnified(dir string, lim Limits) error {
+	if slices.Contains(m.v2Holds, "cpu") {
+		if err := write(dir, "cpu.max", cpuQuota(lim.CPUs, "max")+" "+strconv.Itoa(cpuPeriod)); err != nil {
+			return err
+		}
+	}
 	if slices.Contains(m.v2Holds, "memory") {
-		if err := write(dir, "memory.max", memory); err != nil {
+		if err := write(dir, "memory.max", number(lim.MemoryBytes, "max")); err != nil {
 			return err
 		}
 		if err := optional(write(dir, "memory.swap.max", "0")); err != nil {
@@ -235,9 +250,23 @@ func (m *Manager) limitUnified(dir, memory, pids string) error {
 		}
 	}
 	if slices.Contains(m.v2Holds, "pids") {
-		return write(dir, "pids.max", pids)
+		return write(dir, "pids.max", number(lim.Processes, "max"))
 	}
 	return nil
+}
+
+// cpuPeriod is the time in which a group may use its quota, in microseconds; the
+// kernel takes no quota below leastQuota.
+const (
+	cpuPeriod  = 100_000
+	leastQuota = 1_000
+)
+
+func cpuQuota(cpus float64, none string) string {
+	if cpus <= 0 {
+		return none
+	}
+	return strconv.FormatInt(max(leastQuota, int64(cpus*cpuPeriod)), 10)
 }
 
 // optional forgives a file that the kernel was built without (swap accounting).

@@ -24,8 +24,11 @@ type Driver interface {
 	Caps() sandbox.Caps
 	// Check completes and validates a spec. Errors are Invalid.
 	Check(spec *sandbox.Spec) error
-	// Prepare makes the files of a new box in its directory.
+	// Prepare makes the files of a new box in its directory; with spec.From some are
+	// there already.
 	Prepare(ctx context.Context, d *Dir, spec sandbox.Spec) error
+	// Files are the writable files in the directory of a box or a snapshot.
+	Files(d *Dir) Files
 	// Start starts the box's first process over its files, saves its state before
 	// it lets the process go, and returns when sandboxd answers. On error it may
 	// leave a process; the state names it.
@@ -60,6 +63,9 @@ func New(driver Driver, root *Root, log *slog.Logger) *Backend {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if err := root.sweepSnapshots(); err != nil {
+		log.Warn("half-made snapshots could not be removed", "error", err)
+	}
 	return &Backend{driver: driver, root: root, log: log,
 		boxes: map[string]*Box{}, busy: map[string]chan struct{}{}}
 }
@@ -78,6 +84,17 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, e
 	if err := b.driver.Check(&spec); err != nil {
 		return nil, err
 	}
+	if err := refuse(b.driver.Name(), b.driver.Caps(), spec); err != nil {
+		return nil, err
+	}
+	if spec.From != nil {
+		if err := b.ownSnapshot(*spec.From); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.root.room(); err != nil {
+		return nil, asFault(err, "The disk of the sandboxes cannot be looked at.")
+	}
 	unlock, err := b.lock(ctx, spec.ID)
 	if err != nil {
 		return nil, err
@@ -95,6 +112,9 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, e
 }
 
 func (b *Backend) create(ctx context.Context, d *Dir, spec sandbox.Spec, err error) (*Box, error) {
+	if err == nil && spec.From != nil {
+		err = b.restore(ctx, d, *spec.From)
+	}
 	if err == nil {
 		err = b.driver.Prepare(ctx, d, spec)
 	}
@@ -130,6 +150,12 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 	spec, st, err := b.running(d)
 	if err != nil {
 		return nil, err
+	}
+	if err := errors.Join(b.driver.Files(d).Recover(ctx), (&Box{dir: d, state: st}).goOnLocked()); err != nil {
+		return nil, asFault(err, "The sandbox does not go on after a copy that was cut off.")
+	}
+	if st, err = d.State(); err != nil {
+		return nil, gone(err)
 	}
 	conn, err := d.dial(ctx)
 	if err != nil {
@@ -175,7 +201,7 @@ func (b *Backend) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, e
 		return nil, fault.Wrap(err, fault.NotFound, "sandbox_not_found", "Nothing usable is left of the sandbox.")
 	}
 	b.detach(d.id)
-	if err := b.driver.Kill(ctx, d); err != nil { // leftovers, such as its control groups
+	if err := b.kill(ctx, d); err != nil { // leftovers, such as its control groups
 		return nil, asFault(err, "What is left of the sandbox could not be cleared away.")
 	}
 	box, err := b.start(ctx, d, spec)
@@ -203,12 +229,22 @@ func (b *Backend) Destroy(ctx context.Context, h sandbox.Handle) error {
 func (b *Backend) erase(d *Dir) error {
 	ctx, cancel := context.WithTimeout(context.Background(), eraseWait)
 	defer cancel()
-	if err := b.driver.Kill(ctx, d); err != nil {
+	if err := b.kill(ctx, d); err != nil {
 		return asFault(err, "The sandbox's processes could not be ended.")
 	}
 	b.detach(d.id)
 	if err := d.remove(); err != nil {
 		return asFault(err, "The sandbox's files could not be removed.")
+	}
+	return nil
+}
+
+// kill ends the processes of a box. None waits for frozen files then: it could not
+// be killed.
+func (b *Backend) kill(ctx context.Context, d *Dir) error {
+	rerr := errors.Join(b.driver.Files(d).Recover(ctx), d.forget(stillFile))
+	if err := b.driver.Kill(ctx, d); err != nil {
+		return errors.Join(err, rerr)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package hostbox
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ import (
 const (
 	eraseWait = 20 * time.Second
 	pauseWait = 10 * time.Second
+	trimWait  = 10 * time.Second
 )
 
 // Box is a running (or frozen) box.
@@ -26,6 +29,7 @@ type Box struct {
 	spec    sandbox.Spec
 	watch   *watch
 	network io.Closer     // nil: none
+	gauge   *gauge        // nil: the files have a file system of their own
 	leave   chan struct{} // closed to let go of the box
 	left    chan struct{} // closed when nothing of the server follows it any more
 
@@ -44,6 +48,10 @@ func (b *Backend) attach(d *Dir, spec sandbox.Spec, st State, network io.Closer)
 	}
 	box := &Box{backend: b, dir: d, spec: spec, watch: w, network: network, state: st,
 		leave: make(chan struct{}), left: make(chan struct{})}
+	if files := b.driver.Files(d); !files.Bounded() {
+		box.gauge = &gauge{box: box, files: files}
+		box.gauge.bytes, box.gauge.inodes = DiskLimits(spec.Limits)
+	}
 	b.mu.Lock()
 	b.boxes[d.id] = box
 	b.wg.Add(1)
@@ -60,6 +68,7 @@ func (b *Backend) attach(d *Dir, spec sandbox.Spec, st State, network io.Closer)
 func (x *Box) follow() {
 	defer x.backend.wg.Done()
 	defer close(x.left)
+	defer x.startGauge()()
 	select {
 	case <-x.watch.dead:
 	case <-x.leave:
@@ -67,6 +76,20 @@ func (x *Box) follow() {
 	x.watch.close()
 	closeAll(x.network)
 	x.backend.forget(x)
+}
+
+// startGauge begins to measure the files and returns what ends it.
+func (x *Box) startGauge() func() {
+	if x.gauge == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		x.gauge.run(ctx)
+	}()
+	return func() { cancel(); <-ended }
 }
 
 func closeAll(c io.Closer) {
@@ -144,37 +167,79 @@ func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 
 // Pause freezes all processes.
 func (x *Box) Pause(ctx context.Context) error {
-	return x.change(ctx, "The sandbox could not be paused.", func(ctx context.Context) error {
-		if x.state.Group.CanFreeze() {
-			return x.state.Group.Freeze(ctx)
+	if err := x.change(ctx, "The sandbox could not be paused.", x.pauseLocked); err != nil {
+		return err
+	}
+	x.backend.trim(x.dir)
+	return nil
+}
+
+// trim gives space back that a paused box does not need. It is not waited for, but
+// by Close.
+func (b *Backend) trim(d *Dir) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), trimWait)
+		defer cancel()
+		if err := b.driver.Files(d).Trim(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			b.log.DebugContext(ctx, "a sandbox's deleted files were not given back", "sandbox", d.id, "error", err)
 		}
-		before, err := stopTree(ctx, x.state.Process)
-		if err != nil {
-			return err
-		}
-		if x.state.Paused { // all of them are stopped: by us
-			return nil
-		}
-		x.state.Paused, x.state.Stopped = true, before
-		return x.dir.SaveState(x.state)
 	})
+}
+
+func (x *Box) pauseLocked(ctx context.Context) error {
+	if x.state.Group.CanFreeze() {
+		return x.state.Group.Freeze(ctx)
+	}
+	before, err := stopTree(ctx, x.state.Process)
+	if err != nil && !x.state.Paused { // half of them stand still
+		return errors.Join(err, continueTree(x.state.Process, before))
+	}
+	if err != nil {
+		return err
+	}
+	if x.state.Paused { // all of them are stopped: by us
+		return nil
+	}
+	x.state.Paused, x.state.Stopped = true, before
+	return x.dir.SaveState(x.state)
 }
 
 // Resume thaws them.
 func (x *Box) Resume(ctx context.Context) error {
-	return x.change(ctx, "The sandbox could not be resumed.", func(ctx context.Context) error {
-		if x.state.Group.CanFreeze() {
-			return x.state.Group.Thaw(ctx)
-		}
-		if !x.state.Paused {
-			return nil
-		}
-		if err := continueTree(x.state.Process, x.state.Stopped); err != nil {
-			return err
-		}
-		x.state.Paused, x.state.Stopped = false, nil
-		return x.dir.SaveState(x.state)
-	})
+	return x.change(ctx, "The sandbox could not be resumed.", x.resumeLocked)
+}
+
+func (x *Box) resumeLocked(ctx context.Context) error {
+	if x.state.Group.CanFreeze() {
+		return x.state.Group.Thaw(ctx)
+	}
+	if !x.state.Paused {
+		return nil
+	}
+	if err := continueTree(x.state.Process, x.state.Stopped); err != nil {
+		return err
+	}
+	x.state.Paused, x.state.Stopped = false, nil
+	return x.dir.SaveState(x.state)
+}
+
+// frozen reports whether the box is paused.
+func (x *Box) frozen() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.frozenLocked()
+}
+
+func (x *Box) frozenLocked() bool {
+	if x.state.Group.CanFreeze() {
+		return x.state.Group.Frozen()
+	}
+	return x.state.Paused
 }
 
 func (x *Box) change(ctx context.Context, public string, f func(context.Context) error) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/internal/fault"
@@ -39,6 +40,35 @@ func CheckSpec(spec *sandbox.Spec) error {
 	for i := range spec.Mounts {
 		if err := checkMount(&spec.Mounts[i]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// refuse refuses what the backend cannot do.
+func refuse(name string, caps sandbox.Caps, spec sandbox.Spec) error {
+	if spec.Runtime != "" {
+		return sandbox.Unsupported(name, "choose a runtime of a container engine")
+	}
+	if spec.Image != "" && !caps.Images {
+		return sandbox.Unsupported(name, "start from container images")
+	}
+	if !caps.NetworkPolicy && spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkOpen || !caps.NetworkPolicy && spec.Network.Within != nil {
+		return sandbox.Unsupported(name, "keep a sandbox from the network")
+	}
+	l := spec.Limits
+	for _, asked := range []struct {
+		limit string
+		yes   bool
+		what  string
+	}{
+		{sandbox.LimitCPU, l.CPUs != 0, "processor time"}, {sandbox.LimitMemory, l.MemoryBytes != 0, "memory"},
+		{sandbox.LimitProcesses, l.Processes != 0, "processes"}, {sandbox.LimitOpenFiles, l.OpenFiles != 0, "open files"},
+		{sandbox.LimitDisk, l.DiskBytes != 0, "disk space"}, {sandbox.LimitInodes, l.Inodes != 0, "the number of files"},
+	} {
+		if asked.yes && !slices.Contains(caps.Limits, asked.limit) {
+			return sandbox.Unsupported(name, "limit "+asked.what+" on this machine").
+				WithHint("The doctor command says what this machine lacks.")
 		}
 	}
 	return nil

@@ -209,6 +209,14 @@ func (d *Dir) write(name string, v any) error {
 	return os.Rename(tmp, d.Path(name))
 }
 
+// forget removes a file, if it is there.
+func (d *Dir) forget(name string) error {
+	if err := os.Remove(d.Path(name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // remove deletes the directory and everything below it, also directories that
 // programs inside made unreadable. The box's processes must be dead.
 func (d *Dir) remove() error {
@@ -240,3 +248,26 @@ func ValidID(id string) bool {
 
 // NewDir returns a directory that is not one of a Root's boxes, for trials.
 func NewDir(id, path string) *Dir { return &Dir{id: id, path: path} }
+
+// Layers returns the generations of shared layers that boxes and snapshots stand
+// on.
+func (r *Root) Layers() (map[string]bool, error) {
+	states, err := r.States()
+	if err != nil {
+		return nil, err
+	}
+	layers := map[string]bool{}
+	for _, st := range states {
+		layers[st.Layer] = true
+	}
+	ids, err := r.snapshotIDs()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if known, err := r.readSnapshot(id); err == nil {
+			layers[known.Layer] = true
+		}
+	}
+	return layers, nil
+}

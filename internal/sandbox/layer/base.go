@@ -134,6 +134,16 @@ func locked(path, rest string) string {
 	return out.String()
 }
 
+// Settings are the files of every box, by path, whatever it stands on: its names
+// and its name server.
+func Settings(hostname string) map[string]string {
+	return map[string]string{
+		"/etc/hostname":    hostname + "\n",
+		"/etc/hosts":       "127.0.0.1\tlocalhost\n127.0.1.1\t" + hostname + "\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+		"/etc/resolv.conf": "nameserver " + DNS + "\n",
+	}
+}
+
 // settings writes what differs from the host: names, name service, shells and
 // package managers.
 func (w writer) settings() error {
@@ -141,18 +151,18 @@ func (w writer) settings() error {
 	if _, err := rand.Read(id); err != nil {
 		return err
 	}
-	host := w.options.Hostname
-	files := []struct{ path, text string }{
-		{"etc/hostname", host + "\n"},
-		{"etc/hosts", "127.0.0.1\tlocalhost\n127.0.1.1\t" + host + "\n::1\tlocalhost ip6-localhost ip6-loopback\n"},
-		{"etc/resolv.conf", "nameserver " + DNS + "\n"},
+	var files []struct{ path, text string }
+	for path, text := range Settings(w.options.Hostname) {
+		files = append(files, struct{ path, text string }{strings.TrimPrefix(path, "/"), text})
+	}
+	files = append(files, []struct{ path, text string }{
 		{"etc/machine-id", hex.EncodeToString(id) + "\n"},
 		{"etc/fstab", ""},
 		// /etc/profile of most systems resets PATH.
 		{"etc/profile.d/zz-sandbox.sh", "PATH='" + strings.ReplaceAll(w.options.Path, "'", `'\''`) + "'\nexport PATH\n"},
 		// A box is disposable: waiting for the disk after each file buys nothing.
 		{"etc/dpkg/dpkg.cfg.d/zz-sandbox", "force-unsafe-io\n"},
-	}
+	}...)
 	if w.options.Base < 0 {
 		// apt drops to an account that does not exist where there is a single id.
 		files = append(files, struct{ path, text string }{"etc/apt/apt.conf.d/zz-sandbox", "APT::Sandbox::User \"root\";\n"})

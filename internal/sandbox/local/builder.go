@@ -26,6 +26,7 @@ type builder struct {
 	exe        int // a read-only view of this program, or the inherited descriptor
 	tun        int // the network device; 0 = none
 	tunMissing string
+	attached   map[int]bool // the descriptors whose mounts are attached, for parts of them
 }
 
 // mounted is a mount that waits to be attached.
@@ -51,6 +52,11 @@ func (b *builder) fileSystem() error {
 	if err := changeRoot(root); err != nil {
 		return fmt.Errorf("change root: %w", err)
 	}
+	if b.config.Image {
+		if err := settle(b.config.Fresh); err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
+	}
 	for _, m := range mounts[1:] {
 		if err := m.attach(); err != nil {
 			return fmt.Errorf("mount %s: %w", m.target, err)
@@ -70,16 +76,16 @@ func (b *builder) mounts() ([]mounted, error) {
 	if err != nil {
 		return nil, err
 	}
-	masks, err := b.masks()
+	covers, err := b.covers()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("covers: %w", err)
 	}
 	overlays, err := b.overlays()
 	if err != nil {
 		return nil, err
 	}
 	binds, err := b.binds()
-	return slices.Concat(overlays, system, binds, masks), err
+	return slices.Concat(overlays, system, binds, covers), err
 }
 
 // open returns a detached mount of the source.
@@ -88,9 +94,28 @@ func (b *builder) open(s source) (int, error) {
 		if s.FD > len(b.fds) {
 			return 0, errors.New("descriptor missing")
 		}
+		if s.Sub != "" {
+			return b.part(s)
+		}
 		return b.fds[s.FD-1], nil
 	}
 	return cloneTree(s.Path, 0)
+}
+
+// part returns a directory of a mount as a mount of its own. Only parts of attached
+// mounts can be had before kernel 6.15.
+func (b *builder) part(s source) (int, error) {
+	fd := b.fds[s.FD-1]
+	if !b.attached[s.FD] {
+		if err := attach(fd, stage); err != nil {
+			return 0, err
+		}
+		if b.attached == nil {
+			b.attached = map[int]bool{}
+		}
+		b.attached[s.FD] = true
+	}
+	return cloneTree(fdPath(fd, s.Sub), 0)
 }
 
 // openExe gets the view of this program that the second stage is executed from.
@@ -122,9 +147,11 @@ func (b *builder) overlays() ([]mounted, error) {
 		return nil, fmt.Errorf("files: %w", err)
 	}
 	b.openTun(files)
-	layers, err := b.staged(b.config.Layers)
-	if err != nil {
-		return nil, fmt.Errorf("layers: %w", err)
+	layers := -1
+	if !b.config.Image {
+		if layers, err = b.staged(b.config.Layers); err != nil {
+			return nil, fmt.Errorf("layers: %w", err)
+		}
 	}
 	var list []mounted
 	for _, o := range b.config.Overlays {
@@ -140,10 +167,13 @@ func (b *builder) overlays() ([]mounted, error) {
 // overlay makes one overlay mount. A directory of the host that has mounts below
 // it, which may not be separated from it here, is shown read-only.
 func (b *builder) overlay(o overlay, files, layers int) (int, error) {
-	lower := []string{fdPath(layers, layerName(o.Name))}
+	var lower []string
+	if layers >= 0 {
+		lower = append(lower, fdPath(layers, layerName(o.Name)))
+	}
 	if o.Lower != (source{}) {
 		fd, err := b.staged(o.Lower)
-		if errors.Is(err, unix.EINVAL) && o.Lower.FD == 0 {
+		if errors.Is(err, unix.EINVAL) && o.Lower.FD == 0 && layers >= 0 {
 			return readOnlyTree(o.Lower.Path)
 		}
 		if err != nil {
@@ -235,10 +265,11 @@ func (b *builder) devices() ([]mounted, error) {
 	return append(list, processors()...), nil
 }
 
-// processors shows which processors are there: runtimes size themselves by it.
+// processorDir says which processors are there: runtimes size themselves by it.
+const processorDir = "/sys/devices/system/cpu"
+
 func processors() []mounted {
-	const path = "/sys/devices/system/cpu"
-	fd, err := cloneTree(path, 0)
+	fd, err := cloneTree(processorDir, 0)
 	if err != nil {
 		return nil // they ask /proc instead
 	}
@@ -246,7 +277,7 @@ func processors() []mounted {
 	if err != nil {
 		return nil
 	}
-	return []mounted{{target: path, fd: fd}}
+	return []mounted{{target: processorDir, fd: fd}}
 }
 
 // binds opens the working directory and the mounts of the spec.
@@ -269,27 +300,6 @@ func (b *builder) binds() ([]mounted, error) {
 	return list, nil
 }
 
-// masks hides what /proc tells everybody of the whole machine. What only the
-// host's root may read nobody inside may: that user does not exist there.
-func (b *builder) masks() ([]mounted, error) {
-	var list []mounted
-	for _, name := range []string{"cmdline", "kallsyms", "keys", "latency_stats", "modules", "sched_debug", "timer_list"} {
-		path := "/proc/" + name
-		if info, err := os.Lstat(path); err != nil || info.Mode().Perm()&0o004 == 0 {
-			continue
-		}
-		fd, err := cloneTree(os.DevNull, 0)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if err := setMount(fd, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		list = append(list, mounted{target: path, fd: fd, exists: true})
-	}
-	return list, nil
-}
-
 func (m mounted) attach() error {
 	switch {
 	case m.exists:
@@ -305,7 +315,7 @@ func (m mounted) attach() error {
 			return err
 		}
 	default:
-		if err := os.MkdirAll(m.target, 0o755); err != nil {
+		if err := makeDir(m.target); err != nil {
 			return err
 		}
 	}
@@ -315,8 +325,8 @@ func (m mounted) attach() error {
 	return unix.Close(m.fd)
 }
 
-// furnish completes the new root: links in /dev, directories in /run, and the
-// switches of /proc read-only: the box's own namespaces own some of them.
+// furnish completes the new root: links in /dev, directories in /run, and what of
+// /proc and /sys is not to be written to.
 func furnish() error {
 	for link, target := range map[string]string{"/dev/ptmx": "pts/ptmx", "/dev/fd": "/proc/self/fd",
 		"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"} {
@@ -330,10 +340,16 @@ func furnish() error {
 	if err := unix.Chmod("/run/lock", 0o1777); err != nil {
 		return err
 	}
-	return protect("/proc/sys")
+	for _, path := range fixed {
+		if err := protect(path); err != nil && !errors.Is(err, unix.ENOENT) {
+			return err
+		}
+	}
+	return os.NewSyscallError("mount_setattr", unix.MountSetattr(unix.AT_FDCWD, "/sys", 0,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}))
 }
 
-// protect makes a directory read-only by mounting it over itself.
+// protect makes a file or directory read-only by mounting it over itself.
 func protect(path string) error {
 	fd, err := cloneTree(path, 0)
 	if err != nil {

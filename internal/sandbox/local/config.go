@@ -6,11 +6,15 @@ type config struct {
 	Hostname   string    `json:"hostname"`
 	WorkingDir string    `json:"working_dir"`
 	Files      source    `json:"files"`  // the box's upper and work directories
-	Layers     source    `json:"layers"` // the shared generation
+	Layers     source    `json:"layers"` // the shared generation; the zero source: an image takes its place
+	Image      bool      `json:"image"`  // the root is an image's: it may lack what every box has
+	Fresh      bool      `json:"fresh"`  // the box has no files of its own yet
 	Exe        source    `json:"exe"`    // this program; the zero source: no read-only view of it
 	Overlays   []overlay `json:"overlays"`
 	Binds      []bind    `json:"binds"`
 	Limits     rlimits   `json:"limits"`
+	CPUs       []int     `json:"cpus,omitempty"` // the processors that programs see and run on; nil: all
+	Meminfo    source    `json:"meminfo"`        // shown as /proc/meminfo; the zero source: the host's
 	Outbound   bool      `json:"outbound"`
 	FakeOwner  bool      `json:"fake_owner"` // see seccomp.Options
 	NoSetID    bool      `json:"no_set_id"`
@@ -22,6 +26,7 @@ type config struct {
 type source struct {
 	FD   int    `json:"fd"` // index of the descriptor, from 1; 0 = Path
 	Path string `json:"path,omitempty"`
+	Sub  string `json:"sub,omitempty"` // a directory in what the descriptor mounts; "" = its root
 }
 
 // overlay is a visible directory with a writable layer.
@@ -41,6 +46,7 @@ type bind struct {
 // rlimits bound each process, or with Processes all of the box; 0 = untouched.
 type rlimits struct {
 	OpenFiles uint64 `json:"open_files"`
+	FileSize  uint64 `json:"file_size,omitempty"` // of each file, in bytes
 	Processes uint64 `json:"processes"`
 }
 
@@ -51,6 +57,7 @@ type facts struct {
 	// The rest is said by probes only.
 	CopyUp  bool `json:"copy_up,omitempty"`  // a file of the host's can be changed inside
 	Seccomp bool `json:"seccomp,omitempty"`  // the filter was installed
+	Domain  int  `json:"domain,omitempty"`   // version of Landlock in force; 0 = none
 	OpenMax bool `json:"open_max,omitempty"` // the open files limit was set
 }
 

@@ -8,14 +8,17 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/cgroup"
+	"parley/internal/sandbox/diskimage"
 	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandbox/layer"
 )
@@ -36,14 +39,19 @@ func (m mode) ranged() bool { return m.base >= 0 }
 
 // driver starts boxes in namespaces.
 type driver struct {
-	options Options
-	root    *hostbox.Root
-	exe     *os.File
-	groups  *cgroup.Manager
-	mode    mode
-	found   facts // by the probe
-	path    string
-	layers  *shared
+	options  Options
+	root     *hostbox.Root
+	exe      *os.File
+	groups   *cgroup.Manager
+	mode     mode
+	found    facts // by the probe
+	path     string
+	layers   *shared
+	disks    *diskimage.Store // nil: not possible here, diskless says why
+	diskless error
+	meters   meters
+	cores    []int         // processors that boxes may have
+	turn     atomic.Uint64 // of the next box to be given some of them
 
 	mu     sync.Mutex
 	owners map[[2]int]*os.File // user namespaces by the owner they map, for mounts
@@ -62,6 +70,7 @@ func (d *driver) Close() error {
 	if d.layers != nil {
 		d.layers.close()
 	}
+	d.meters.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	errs := []error{d.exe.Close()}
@@ -72,16 +81,15 @@ func (d *driver) Close() error {
 }
 
 // Prepare makes the directories of a new box.
-func (d *driver) Prepare(_ context.Context, dir *hostbox.Dir, _ sandbox.Spec) error {
-	for _, path := range []string{dir.Path(filesDir), dir.Path(filesDir, upperDir), dir.Path(filesDir, workDir), dir.Path(workspaceDir)} {
-		if err := d.mkdir(path); err != nil {
+func (d *driver) Prepare(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec) error {
+	if spec.From != nil {
+		if err := checkGround(dir, spec); err != nil {
 			return err
 		}
+	} else if err := d.chooseImage(ctx, dir, spec); err != nil {
+		return err
 	}
-	if d.mode.ranged() {
-		d.makeTunNode(dir.Path(filesDir, tunNode))
-	}
-	return nil
+	return d.makeFiles(ctx, dir, spec)
 }
 
 // mkdir makes a directory that belongs to user 0 inside.
@@ -108,18 +116,19 @@ func (d *driver) makeTunNode(path string) {
 
 // Start builds and starts a box.
 func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec) (hostbox.State, error) {
-	former, _ := dir.State() // none: a new box
-	set, err := d.layers.of(ctx, former.Layer)
+	former, serr := dir.State() // none: a new box
+	g, err := d.ground(ctx, dir, spec, former.Layer)
 	if err != nil {
 		return hostbox.State{}, err
 	}
+	g.fresh = serr != nil && spec.From == nil
 	child, err := d.spawn(dir)
 	if err != nil {
 		return hostbox.State{}, err
 	}
 	defer child.Close()
 	st, err := d.register(dir, spec, child.PID)
-	st.Layer = set.Gen
+	st.Layer = g.gen()
 	if err == nil {
 		err = dir.SaveState(st)
 	}
@@ -127,15 +136,15 @@ func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec)
 		child.Abort()
 		return st, err
 	}
-	return d.letGo(ctx, dir, spec, set, child, st)
+	return d.letGo(ctx, dir, spec, g, child, st)
 }
 
 // letGo sends the child its orders and waits until it serves.
-func (d *driver) letGo(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec, set *layer.Set, child *hostbox.Child, st hostbox.State) (hostbox.State, error) {
-	if err := d.order(dir, spec, set, child); err != nil {
+func (d *driver) letGo(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec, g ground, child *hostbox.Child, st hostbox.State) (hostbox.State, error) {
+	if err := d.order(ctx, dir, spec, g, child); err != nil {
 		return st, err
 	}
-	in := hostbox.Inside{WorkingDir: spec.WorkingDir, Env: d.env(spec)}
+	in := hostbox.Inside{WorkingDir: spec.WorkingDir, Env: d.env(spec, g)}
 	err := child.LetGo(ctx, st.Group, in, func(data json.RawMessage) error {
 		var found facts
 		if err := json.Unmarshal(data, &found); err != nil {
@@ -173,46 +182,90 @@ func (d *driver) register(dir *hostbox.Dir, spec sandbox.Spec, pid int) (hostbox
 }
 
 // order sends the child what to build.
-func (d *driver) order(dir *hostbox.Dir, spec sandbox.Spec, set *layer.Set, child *hostbox.Child) error {
+func (d *driver) order(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec, g ground, child *hostbox.Child) error {
 	s, err := d.newSources(child.PID)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	c, err := d.config(dir, spec, set, s)
+	k, err := d.openDisk(ctx, dir, s)
+	if err != nil {
+		return err
+	}
+	defer k.close()
+	c, err := d.config(dir, spec, g, k, s)
 	if err != nil {
 		return err
 	}
 	return child.Send(c, s.fds...)
 }
 
-func (d *driver) config(dir *hostbox.Dir, spec sandbox.Spec, set *layer.Set, s *sources) (config, error) {
+func (d *driver) config(dir *hostbox.Dir, spec sandbox.Spec, g ground, k disk, s *sources) (config, error) {
 	c := config{Hostname: hostname, WorkingDir: spec.WorkingDir,
-		Limits:   d.rlimits(spec.Limits),
+		Limits: d.rlimits(spec.Limits), CPUs: cores(d.cores, spec.Limits.CPUs, d.turn.Add(1)),
 		Outbound: !spec.Network.Offline() && d.found.TunFD > 0, FakeOwner: !d.mode.ranged()}
 	var err error
 	if c.Exe, err = s.plain(d.options.Exe); err != nil {
 		// The program was moved since the server started: the opened one serves.
 		c.Exe = source{}
 	}
-	if c.Files, err = s.plain(dir.Path(filesDir)); err != nil {
+	if c.Files, err = k.source(s, filesDir); err != nil {
 		return c, err
 	}
-	if c.Layers, err = s.plain(set.Dir); err != nil {
+	if c.Meminfo, err = d.meminfo(dir, spec, s); err != nil {
 		return c, err
 	}
-	if c.Overlays, err = d.overlays(dir, set, s); err != nil {
+	if err := d.stand(&c, g, k, s); err != nil {
 		return c, err
 	}
-	c.Binds, err = d.binds(dir, spec, s)
+	c.Binds, err = d.binds(k, spec, s)
 	// A set-user-id file of the mount's owner would work outside.
 	c.NoSetID = slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return !m.ReadOnly })
 	return c, err
 }
 
-// overlays lists the box's overlays and makes their writable directories. What
-// the host removed since the layers were built is left out.
-func (d *driver) overlays(dir *hostbox.Dir, set *layer.Set, s *sources) ([]overlay, error) {
+// meminfo makes the file that programs inside read as /proc/meminfo. Where memory
+// is not limited the host's is the truth.
+func (d *driver) meminfo(dir *hostbox.Dir, spec sandbox.Spec, s *sources) (source, error) {
+	if !d.groups.Holds("memory") {
+		return source{}, nil
+	}
+	limit, path := memoryLimit(spec.Limits.MemoryBytes), dir.Path(meminfoFile)
+	if err := os.WriteFile(path, meminfo(limit, min(limit, hostFree())), 0o644); err != nil {
+		return source{}, err
+	}
+	if err := os.Chmod(path, 0o644); err != nil { // whatever the umask is
+		return source{}, err
+	}
+	return s.plain(path)
+}
+
+// stand lists the box's overlays and makes their writable directories.
+func (d *driver) stand(c *config, g ground, k disk, s *sources) error {
+	var err error
+	if g.image != nil {
+		c.Image, c.Fresh = true, g.fresh
+		c.Overlays = []overlay{{Target: "/", Name: rootName}}
+		c.Overlays[0].Lower, err = s.shown(g.image.Rootfs)
+	} else if c.Layers, err = s.plain(g.set.Dir); err == nil {
+		c.Overlays, err = d.overlays(g.set, s)
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range c.Overlays {
+		for _, kind := range []string{upperDir, workDir} {
+			if err := d.mkdir(filepath.Join(k.base, filesDir, kind, o.Name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// overlays lists what of the host the box sees. What the host removed since the
+// layers were built is left out.
+func (d *driver) overlays(set *layer.Set, s *sources) ([]overlay, error) {
 	list := []overlay{{Target: "/", Name: rootName}}
 	for _, t := range set.Tops {
 		lower, err := s.shown(t.Path)
@@ -224,19 +277,12 @@ func (d *driver) overlays(dir *hostbox.Dir, set *layer.Set, s *sources) ([]overl
 		}
 		list = append(list, overlay{Target: t.Path, Name: t.Name, Lower: lower})
 	}
-	for _, o := range list {
-		for _, kind := range []string{upperDir, workDir} {
-			if err := d.mkdir(dir.Path(filesDir, kind, o.Name)); err != nil {
-				return nil, err
-			}
-		}
-	}
 	return list, nil
 }
 
 // binds lists the mounts of the spec and, unless one of them is it, the box's
 // own working directory.
-func (d *driver) binds(dir *hostbox.Dir, spec sandbox.Spec, s *sources) ([]bind, error) {
+func (d *driver) binds(k disk, spec sandbox.Spec, s *sources) ([]bind, error) {
 	var list []bind
 	covered := false
 	for _, m := range spec.Mounts {
@@ -250,17 +296,21 @@ func (d *driver) binds(dir *hostbox.Dir, spec sandbox.Spec, s *sources) ([]bind,
 	if covered {
 		return list, nil
 	}
-	from, err := s.plain(dir.Path(workspaceDir))
+	from, err := k.source(s, workspaceDir)
 	return append([]bind{{Target: spec.WorkingDir, From: from}}, list...), err
 }
 
 // env is the environment of programs inside.
-func (d *driver) env(spec sandbox.Spec) map[string]string {
-	env := map[string]string{
-		"PATH": d.path, "HOME": hostbox.Home, "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh",
-		"LANG": "C.UTF-8", "TERM": "xterm-256color", "TMPDIR": "/tmp", "DEBIAN_FRONTEND": "noninteractive",
+func (d *driver) env(spec sandbox.Spec, g ground) map[string]string {
+	env := map[string]string{"PATH": d.path, "LANG": "C.UTF-8", "TERM": "xterm-256color", "DEBIAN_FRONTEND": "noninteractive"}
+	rootfs := "/"
+	if g.image != nil {
+		rootfs = g.image.Rootfs
+		env["PATH"] = basePath
+		maps.Copy(env, imageEnv(*g.image))
 	}
-	if _, err := os.Stat("/bin/bash"); err == nil {
+	maps.Copy(env, map[string]string{"HOME": hostbox.Home, "USER": "root", "LOGNAME": "root", "TMPDIR": "/tmp", "SHELL": "/bin/sh"})
+	if programIn(rootfs, "/bin/bash") {
 		env["SHELL"] = "/bin/bash"
 	}
 	maps.Copy(env, spec.Env)
@@ -269,7 +319,7 @@ func (d *driver) env(spec sandbox.Spec) map[string]string {
 
 // limits are what groups enforce.
 func (d *driver) limits(l sandbox.Limits) cgroup.Limits {
-	return cgroup.Limits{MemoryBytes: memoryLimit(l.MemoryBytes), Processes: processLimit(l.Processes)}
+	return cgroup.Limits{CPUs: l.CPUs, MemoryBytes: memoryLimit(l.MemoryBytes), Processes: processLimit(l.Processes)}
 }
 
 // rlimits are what each process is limited by itself. The number of processes is
@@ -279,6 +329,10 @@ func (d *driver) rlimits(l sandbox.Limits) rlimits {
 	r := rlimits{OpenFiles: l.OpenFiles}
 	if r.OpenFiles == 0 {
 		r.OpenFiles = defaultOpenFiles
+	}
+	if d.disks == nil {
+		disk, _ := hostbox.DiskLimits(l)
+		r.FileSize = uint64(disk)
 	}
 	if !d.groups.Holds("pids") {
 		r.Processes = uint64(processLimit(l.Processes))
@@ -305,8 +359,25 @@ func memoryLimit(n int64) int64 {
 	return min(defaultMemory, int64(info.Totalram)*int64(info.Unit))
 }
 
-// Attach takes the box's network device and hands it to the server's side.
+// Attach takes the box's network device and hands it to the server's side, and
+// follows the memory that the box uses.
 func (d *driver) Attach(ctx context.Context, spec sandbox.Spec, st hostbox.State) (io.Closer, error) {
+	network, err := d.connect(ctx, spec, st)
+	if err != nil {
+		return nil, err
+	}
+	var all closers
+	if network != nil {
+		all = append(all, network)
+	}
+	if d.groups.Holds("memory") {
+		path := filepath.Join(d.root.Path(), spec.ID, meminfoFile)
+		all = append(all, d.meters.add(path, st.Group, memoryLimit(spec.Limits.MemoryBytes)))
+	}
+	return all, nil
+}
+
+func (d *driver) connect(ctx context.Context, spec sandbox.Spec, st hostbox.State) (io.Closer, error) {
 	if d.options.Network == nil || spec.Network.Offline() || st.TunFD == 0 {
 		return nil, nil
 	}
@@ -314,7 +385,7 @@ func (d *driver) Attach(ctx context.Context, spec sandbox.Spec, st hostbox.State
 	if err != nil {
 		return nil, fmt.Errorf("network device: %w", err)
 	}
-	return d.options.Network(ctx, tun, spec.ID)
+	return d.options.Network(ctx, tun, spec.ID, spec.Network)
 }
 
 // takeFD copies a descriptor of another process, which may be frozen.
@@ -331,7 +402,7 @@ func takeFD(pid, number int) (int, error) {
 // Kill ends the processes of a box and removes its group.
 func (d *driver) Kill(ctx context.Context, dir *hostbox.Dir) error {
 	st, err := dir.State()
-	if err != nil {
+	if err != nil || st.Process.PID == 0 {
 		// It was never let go: its process ends by itself, if it was started.
 		st = hostbox.State{Group: d.groups.Find(dir.GroupName())}
 	}

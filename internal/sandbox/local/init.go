@@ -87,7 +87,10 @@ func enter(control *hostbox.Control) error {
 		found.TunFD, found.CopyUp = b.tun, probeCopyUp()
 	}
 	found.OpenMax = limitResources(c.Limits)
-	if err := dropRights(seccomp.Options{FakeOwner: c.FakeOwner, NoSetID: c.NoSetID}); err != nil {
+	if err := runOn(c.CPUs); err != nil {
+		return err
+	}
+	if found.Domain, err = dropRights(seccomp.Options{FakeOwner: c.FakeOwner, NoSetID: c.NoSetID}, b.exe); err != nil {
 		return err
 	}
 	found.Seccomp = true

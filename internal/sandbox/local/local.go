@@ -45,7 +45,10 @@ const (
 )
 
 // Backend makes boxes in namespaces.
-type Backend struct{ *hostbox.Backend }
+type Backend struct {
+	*hostbox.Backend
+	root string // the directory of the boxes
+}
 
 var _ sandbox.Backend = (*Backend)(nil)
 
@@ -56,16 +59,12 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	states, err := root.States()
+	keep, err := root.Layers()
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	keep := map[string]bool{}
-	for _, st := range states {
-		keep[st.Layer] = true
-	}
 	d.layers.start(keep)
-	return &Backend{hostbox.New(d, root, d.options.Logger)}, nil
+	return &Backend{hostbox.New(d, root, d.options.Logger), root.Path()}, nil
 }
 
 // Probe tries what the backend needs and says what holds on this machine. It
@@ -96,7 +95,7 @@ func open(o Options) (*driver, *hostbox.Root, error) {
 	}
 	o.Hidden = append([]string{o.Dir, real}, o.Hidden...)
 	sweepProbes(root.Path())
-	d := &driver{options: o, root: root, groups: cgroup.Open(), owners: map[[2]int]*os.File{}}
+	d := &driver{options: o, root: root, groups: cgroup.Open(), cores: usable(), owners: map[[2]int]*os.File{}}
 	d.exe, err = hostbox.OpenExe(o.Exe, os.Geteuid() == 0)
 	if err != nil {
 		return nil, nil, unavailable(err)
@@ -104,6 +103,7 @@ func open(o Options) (*driver, *hostbox.Root, error) {
 	if err := d.probe(context.Background()); err != nil {
 		return nil, nil, errors.Join(err, d.Close())
 	}
+	d.openDisks(context.Background())
 	tops := layer.Tops(o.Path, slices.Concat(o.Hidden, o.Homes))
 	d.path = insidePath(o.Path, tops)
 	d.layers = newShared(layer.Options{Dir: root.Path() + "/" + layersDir, Tops: tops, Base: d.mode.base,

@@ -2,6 +2,8 @@ package local_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandbox/local"
 	"parley/internal/sandbox/sandboxtest"
 )
@@ -37,7 +40,33 @@ func newBackend(t testing.TB) *local.Backend {
 }
 
 func TestConformance(t *testing.T) {
-	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return newBackend(t) }, sandboxtest.Options{})
+	m := images{"small": smallImage(t)}
+	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return imageBackend(t, m) },
+		sandboxtest.Options{Remove: removeByHand, Image: "small"})
+}
+
+// attackVar names the program with the suite's attacks, as daemonVar does the
+// daemon.
+const attackVar = "LOCAL_TEST_ATTACK"
+
+// removeByHand takes a box away as an administrator would.
+func removeByHand(_ context.Context, box sandbox.Box) error {
+	dir := filepath.Join(shared, "boxes", box.Handle().ID)
+	st, err := stateOf(box)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Kill(st.Process.PID, unix.SIGKILL), os.RemoveAll(dir))
+}
+
+// stateOf reads what the backend noted of a box.
+func stateOf(box sandbox.Box) (hostbox.State, error) {
+	var state hostbox.State
+	data, err := os.ReadFile(filepath.Join(shared, "boxes", box.Handle().ID, "state.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &state)
+	}
+	return state, err
 }
 
 // TestAsOrdinaryUser runs all other tests again as a user without any right.
@@ -59,13 +88,17 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	exe := filepath.Join(dir, "test")
 	copyFile(t, "/proc/self/exe", exe)
+	boxd := filepath.Join(dir, "boxd")
+	copyFile(t, daemon(t), boxd)
+	attack := filepath.Join(dir, "attack")
+	copyFile(t, sandboxtest.BuildAttack(t), attack)
 	args := []string{userArg, exe, "-test.timeout=8m"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, daemonVar+"="+boxd, attackVar+"="+attack)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
@@ -99,7 +132,7 @@ func becomeUser(args []string) error {
 	return syscall.Exec(args[0], args, os.Environ())
 }
 
-func copyFile(t *testing.T, from, to string) {
+func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,8 +19,8 @@ import (
 // initArg makes this test binary the first process of a box.
 const initArg = "sandbox-init"
 
-// shared holds the data directory of all tests.
-var shared string
+// shared holds the data directory of all tests; programs, those that boxes run.
+var shared, programs string
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == initArg {
@@ -29,12 +30,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, becomeUser(os.Args[2:]))
 		os.Exit(1)
 	}
-	if len(os.Args) > 1 && os.Args[1] == attackArg {
-		runAttacks(os.Args[2:])
-		os.Exit(0)
-	}
 	if len(os.Args) > 2 && os.Args[1] == serverArg {
 		fmt.Fprintln(os.Stderr, beServer(os.Args[2]))
+		os.Exit(1)
+	}
+	if len(os.Args) > 2 && os.Args[1] == copierArg {
+		fmt.Fprintln(os.Stderr, beCopier(os.Args[2]))
 		os.Exit(1)
 	}
 	dir, err := os.MkdirTemp("", "local-test-")
@@ -42,9 +43,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	shared = dir
+	shared, programs = dir, dir+"-programs"
+	if err := errors.Join(os.Mkdir(programs, 0o755), os.Chmod(programs, 0o755)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), os.RemoveAll(programs)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/internal/fault"
@@ -34,15 +35,19 @@ type Options struct {
 	Homes []string
 	// Network connects a box: tun is its network device, layer 3 without packet
 	// information, address 10.0.2.100/24, gateway 10.0.2.2, name server 10.0.2.3.
-	// It owns tun from the call on, also when it fails. The closer is called when
-	// the box dies or the backend closes. nil: boxes have no outbound network.
-	Network func(ctx context.Context, tun int, boxID string) (io.Closer, error)
+	// policy is the spec's. It owns tun from the call on, also when it fails. The
+	// closer is called when the box dies or the backend closes. nil: boxes have no
+	// outbound network.
+	Network func(ctx context.Context, tun int, boxID string, policy sandbox.Network) (io.Closer, error)
+	// Images unpacks the container images that specs name; nil: there are none.
+	Images Images
 	// Logger gets what does not fail an operation; nil discards.
 	Logger *slog.Logger
 	// IDBase is the host's number of user 0 inside when the server is root; 65536
 	// ids follow. 0 = 1879048192, a range that distributions hand to nobody.
 	IDBase uint32
 
+	noDisks bool // leaves disk images out, as on a machine without loop devices
 	noIDMap bool // leaves id-mapped mounts out, as an old kernel does
 }
 
@@ -122,12 +127,41 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 	if err := hostbox.CheckSpec(spec); err != nil {
 		return err
 	}
+	if err := d.checkAbilities(spec); err != nil {
+		return err
+	}
 	for i := range spec.Mounts {
 		if err := d.checkMount(&spec.Mounts[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkAbilities refuses what cannot be held here, rather than to make a box that
+// only seems to have it.
+func (d *driver) checkAbilities(spec *sandbox.Spec) error {
+	if spec.Runtime != "" {
+		return sandbox.Unsupported(Name, "choose a runtime: there is no container engine")
+	}
+	limited := d.limited()
+	for _, l := range []struct {
+		name  string
+		asked bool
+	}{
+		{sandbox.LimitCPU, spec.Limits.CPUs > 0},
+		{sandbox.LimitMemory, spec.Limits.MemoryBytes > 0},
+		{sandbox.LimitProcesses, spec.Limits.Processes > 0},
+		{sandbox.LimitOpenFiles, spec.Limits.OpenFiles > 0},
+		{sandbox.LimitDisk, spec.Limits.DiskBytes > 0},
+		{sandbox.LimitInodes, spec.Limits.Inodes > 0},
+	} {
+		if l.asked && !slices.Contains(limited, l.name) {
+			return sandbox.Unsupported(Name, "hold the limit "+l.name+" on this machine").
+				WithHint("`parley doctor` says why. As root the server can hold every limit; with delegated control groups all but that of the disk.")
+		}
+	}
+	return d.checkImage(spec)
 }
 
 // checkMount refuses to show what is the server's own.

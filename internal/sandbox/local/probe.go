@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,7 +116,7 @@ func (d *driver) try(ctx context.Context) (facts, error) {
 		return found, err
 	}
 	defer s.close()
-	c, err := d.config(dir, spec, set, s)
+	c, err := d.config(dir, spec, ground{set: set}, disk{base: dir.Path()}, s)
 	if err != nil {
 		return found, err
 	}
@@ -191,100 +190,4 @@ func probeCopyUp() bool {
 		}
 	}
 	return false
-}
-
-// Caps says what holds on this machine.
-func (d *driver) Caps() sandbox.Caps {
-	return sandbox.Caps{Isolated: true, Pause: true, Guarantees: []sandbox.Guarantee{
-		{Name: "user_namespace", Holds: true, Detail: d.idsDetail()},
-		{Name: "namespaces", Holds: true, Detail: "own mount, process, IPC, host name, network and control group namespaces"},
-		{Name: "overlay", Holds: true, Detail: "the host's programs are read-only below a writable layer of the sandbox"},
-		d.installGuarantee(),
-		d.changeGuarantee(),
-		{Name: "host_files", Holds: true, Detail: "homes, the data directory, sockets and what ordinary accounts may not read are not visible"},
-		{Name: "seccomp", Holds: d.found.Seccomp, Detail: "system call filter, no_new_privs and no capabilities outside of the sandbox"},
-		d.networkGuarantee(),
-		d.memoryGuarantee(),
-		d.processGuarantee(),
-		d.filesGuarantee(),
-		d.pauseGuarantee(),
-	}}
-}
-
-func (d *driver) idsDetail() string {
-	if d.mode.ranged() {
-		return fmt.Sprintf("users inside are the host's %d to %d", d.mode.base, d.mode.base+idCount-1)
-	}
-	return "user 0 inside is the server's user; there are no others inside"
-}
-
-func (d *driver) installGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "install_packages", Holds: true, Detail: "packages can be installed inside; nothing changes outside"}
-	if !d.mode.ranged() {
-		g.Detail += ". Changes of file owners are accepted and forgotten: there is one user inside"
-	}
-	return g
-}
-
-func (d *driver) changeGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "change_packages", Holds: d.mode.idMapped, Detail: "packages of the host can be upgraded and its files changed inside"}
-	switch {
-	case d.mode.idMapped:
-	case d.mode.ranged():
-		g.Detail = "files of the host can be replaced or removed inside, not changed, so upgrades of its packages fail: " +
-			"id-mapped mounts need kernel 5.19 and a file system that supports them"
-	default:
-		g.Detail = "files of the host can be replaced or removed inside, not changed, so upgrades of its packages fail. " +
-			"Run the server as root for more"
-	}
-	return g
-}
-
-func (d *driver) networkGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "network_outbound", Holds: d.found.TunFD > 0 && d.options.Network != nil,
-		Detail: "outgoing connections pass through the server; nothing of the host's network is reachable otherwise"}
-	switch {
-	case d.found.TunFD == 0:
-		g.Detail = "loopback only: " + d.found.TunMissing + ". The tun module must be loaded and the server's user be able to open " + tunPath
-	case d.options.Network == nil:
-		g.Detail = "loopback only: the server does not connect sandboxes"
-	}
-	return g
-}
-
-func (d *driver) memoryGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "memory_limit", Holds: d.groups.Holds("memory"), Detail: "by control group, for the whole sandbox"}
-	if !g.Holds {
-		g.Detail = "no limit: the memory controller is not delegated to the server. " + delegation()
-	}
-	return g
-}
-
-func (d *driver) processGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "process_limit", Holds: true, Detail: "by control group, for the whole sandbox"}
-	if !d.groups.Holds("pids") {
-		g.Detail = "by RLIMIT_NPROC, which counts the processes of the sandbox's user namespace"
-	}
-	return g
-}
-
-func (d *driver) filesGuarantee() sandbox.Guarantee {
-	var lim unix.Rlimit
-	g := sandbox.Guarantee{Name: "open_files_limit", Holds: d.found.OpenMax, Detail: "per process"}
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil && lim.Max < defaultOpenFiles {
-		g.Detail = fmt.Sprintf("per process, at most %d: the server's own hard limit", lim.Max)
-	}
-	return g
-}
-
-func (d *driver) pauseGuarantee() sandbox.Guarantee {
-	g := sandbox.Guarantee{Name: "pause", Holds: true, Detail: "by control group version 2"}
-	if !d.groups.Holds("freeze") {
-		g.Detail = "by SIGSTOP to every process: programs that watch their children can tell. " + delegation()
-	}
-	return g
-}
-
-func delegation() string {
-	return "Start the server as root or with: systemd-run --user --scope -p Delegate=yes"
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/internal/fault"
+	"parley/internal/sandbox"
 	"parley/internal/sandbox/hostbox"
 )
 
@@ -64,8 +65,7 @@ func (s *sources) owned(path string) (source, error) {
 		return source{Path: path}, nil
 	}
 	if !s.driver.mode.idMapped {
-		return source{}, fault.New(fault.Unsupported, "sandbox_mount",
-			"Directories of the host cannot be mounted here: the server may not map ids.").
+		return source{}, sandbox.Unsupported(Name, "mount directories of the host here: the server may not map ids").
 			WithHint("Run it as an ordinary user, or as root with CAP_SYS_ADMIN on a kernel from 5.12 on.")
 	}
 	dir, err := openExact(path)

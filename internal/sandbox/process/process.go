@@ -105,21 +105,40 @@ func (d *driver) Close() error { return d.exe.Close() }
 
 // Caps says what holds, and above all what does not.
 func (d *driver) Caps() sandbox.Caps {
-	limit := func(name, controller string) sandbox.Guarantee {
-		g := sandbox.Guarantee{Name: name, Holds: d.groups.Holds(controller), Detail: "by control group, for the whole sandbox"}
-		if !g.Holds {
-			g.Detail = "no limit: the server has no control group of its own"
-		}
-		return g
-	}
-	return sandbox.Caps{Pause: true, Guarantees: []sandbox.Guarantee{
+	caps := sandbox.Caps{Pause: true, Snapshot: true, Guarantees: []sandbox.Guarantee{
 		{Name: "isolation", Detail: "none: programs run as the server's user and can read and change all that it can. " +
 			"Use the local or the docker backend for anything that is not trusted"},
-		limit("memory_limit", "memory"),
-		limit("process_limit", "pids"),
-		{Name: "open_files_limit", Holds: true, Detail: "per process"},
-		{Name: "pause", Holds: true, Detail: "of all processes that the sandbox started"},
 	}}
+	for _, l := range []struct{ limit, name, controller string }{
+		{sandbox.LimitCPU, "cpu_limit", "cpu"}, {sandbox.LimitMemory, "memory_limit", "memory"}, {sandbox.LimitProcesses, "process_limit", "pids"},
+	} {
+		g := sandbox.Guarantee{Name: l.name, Holds: d.groups.Holds(l.controller), Detail: "by control group, for the whole sandbox"}
+		if g.Holds {
+			caps.Limits = append(caps.Limits, l.limit)
+		} else {
+			g.Detail = "no limit: the server has no control group of its own"
+		}
+		caps.Guarantees = append(caps.Guarantees, g)
+	}
+	files := sandbox.Guarantee{Name: "open_files_limit", Holds: !mayRaise(), Detail: "per process"}
+	if files.Holds {
+		caps.Limits = append(caps.Limits, sandbox.LimitOpenFiles)
+	} else {
+		files.Detail = "per process, but programs of the host's root can raise it"
+	}
+	const watched = "not by the kernel: the files of the sandbox are measured every few seconds, and programs that go on writing beyond " +
+		"110 % of the limit are killed. What is written elsewhere is not seen"
+	caps.Guarantees = append(caps.Guarantees, files, sandbox.Guarantee{Name: "disk_limit", Detail: watched},
+		sandbox.Guarantee{Name: "inode_limit", Detail: watched},
+		sandbox.Guarantee{Name: "pause", Holds: true, Detail: "of all processes that the sandbox started"})
+	return caps
+}
+
+// mayRaise reports whether this process, and with it those inside, may raise limits.
+func mayRaise() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) != nil || data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
 // Check completes and validates a spec. The only mount that can be had without a
@@ -128,12 +147,9 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 	if err := hostbox.CheckSpec(spec); err != nil {
 		return err
 	}
-	if spec.Network.Offline() {
-		return fault.New(fault.Unsupported, "sandbox_network", "This kind of sandbox cannot be kept from the network.")
-	}
 	for _, m := range spec.Mounts {
 		if m.Target != spec.WorkingDir || m.ReadOnly {
-			return fault.New(fault.Unsupported, "sandbox_mount", "This kind of sandbox can only mount a writable working directory.")
+			return sandbox.Unsupported(Name, "mount anything but a writable working directory")
 		}
 	}
 	return nil
@@ -150,17 +166,25 @@ func (d *driver) WorkingDir(dir *hostbox.Dir, spec sandbox.Spec) string {
 // Prepare makes the directories of a new box.
 func (d *driver) Prepare(_ context.Context, dir *hostbox.Dir, _ sandbox.Spec) error {
 	for _, name := range []string{workspaceDir, homeDir, tmpDir} {
-		if err := os.Mkdir(dir.Path(name), 0o700); err != nil {
+		if err := os.Mkdir(dir.Path(name), 0o700); err != nil && !errors.Is(err, os.ErrExist) { // those of a snapshot
 			return err
 		}
 	}
 	return nil
 }
 
+// Files are the directories of a box or a snapshot, but for the one of temporary
+// files. Programs that name their directory see another one in a box that was made
+// from a snapshot.
+func (d *driver) Files(dir *hostbox.Dir) hostbox.Files {
+	return hostbox.Plain{Dir: dir, Names: []string{workspaceDir, homeDir}}
+}
+
 // orders tell the first process what it needs before it serves.
 type orders struct {
 	WorkingDir string `json:"working_dir"`
 	OpenFiles  uint64 `json:"open_files"`
+	FileSize   uint64 `json:"file_size"` // of each, in bytes
 }
 
 // Start starts the box's first process.
@@ -180,14 +204,15 @@ func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec)
 		return st, err
 	}
 	working := d.WorkingDir(dir, spec)
-	if err := child.Send(orders{WorkingDir: working, OpenFiles: spec.Limits.OpenFiles}); err != nil {
+	disk, _ := hostbox.DiskLimits(spec.Limits)
+	if err := child.Send(orders{WorkingDir: working, OpenFiles: spec.Limits.OpenFiles, FileSize: uint64(disk)}); err != nil {
 		return st, err
 	}
 	return st, child.LetGo(ctx, st.Group, hostbox.Inside{WorkingDir: working, Env: d.env(dir, spec)}, nil)
 }
 
 func (d *driver) register(dir *hostbox.Dir, spec sandbox.Spec, pid int) (hostbox.State, error) {
-	group, err := d.groups.Create(dir.GroupName(), cgroup.Limits{MemoryBytes: spec.Limits.MemoryBytes, Processes: spec.Limits.Processes})
+	group, err := d.groups.Create(dir.GroupName(), cgroup.Limits{CPUs: spec.Limits.CPUs, MemoryBytes: spec.Limits.MemoryBytes, Processes: spec.Limits.Processes})
 	if err != nil {
 		return hostbox.State{}, fmt.Errorf("control group: %w", err)
 	}
@@ -217,7 +242,7 @@ func (d *driver) Attach(context.Context, sandbox.Spec, hostbox.State) (io.Closer
 // Kill ends all processes of the box.
 func (d *driver) Kill(ctx context.Context, dir *hostbox.Dir) error {
 	st, err := dir.State()
-	if err != nil {
+	if err != nil || st.Process.PID == 0 {
 		// It was never let go: its process ends by itself, if it was started.
 		st = hostbox.State{Group: d.groups.Find(dir.GroupName())}
 	}
@@ -257,22 +282,25 @@ func begin(control *hostbox.Control) error {
 	if _, err := control.Receive(&o); err != nil {
 		return err
 	}
-	if err := limitOpenFiles(o.OpenFiles); err != nil {
+	if err := lower(unix.RLIMIT_NOFILE, o.OpenFiles); err != nil {
+		return err
+	}
+	if err := lower(unix.RLIMIT_FSIZE, o.FileSize); err != nil {
 		return err
 	}
 	return os.Chdir(o.WorkingDir)
 }
 
-// limitOpenFiles lowers the limit, never raises it.
-func limitOpenFiles(n uint64) error {
+// lower lowers a limit, never raises it. 0 leaves it as it is.
+func lower(resource int, n uint64) error {
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+	if err := unix.Getrlimit(resource, &old); err != nil {
 		return os.NewSyscallError("getrlimit", err)
 	}
 	if n == 0 || n >= old.Max {
 		return nil
 	}
-	err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n})
+	err := unix.Setrlimit(resource, &unix.Rlimit{Cur: n, Max: n})
 	if errors.Is(err, unix.EPERM) {
 		return nil
 	}

@@ -57,7 +57,13 @@ func newBackend(t *testing.T, dir string) *process.Backend {
 
 func TestConformance(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "boxes")
-	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return newBackend(t, dir) }, sandboxtest.Options{})
+	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return newBackend(t, dir) }, sandboxtest.Options{
+		Remove: func(ctx context.Context, box sandbox.Box) error {
+			if err := sandboxtest.Crash(ctx, box); err != nil {
+				return err
+			}
+			return os.RemoveAll(filepath.Join(dir, box.Handle().ID))
+		}})
 }
 
 // TestConformanceWithoutGroups runs the suite as a user who may not use control

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandboxd"
 )
 
@@ -41,17 +43,10 @@ func Serve(ctx context.Context, lis net.Listener, env []string) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /run", func(w http.ResponseWriter, r *http.Request) {
-		var c command
-		if err := json.NewDecoder(r.Body).Decode(&c); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(run(r.Context(), c, env))
-	})
-	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) { os.Exit(1) })
-	real := newHandover()
-	mux.Handle("GET /hands", real)
+	mux.Handle("/", Handler(func(ctx context.Context, argv []string) Output { return run(ctx, argv, env) }, func() { os.Exit(1) }))
+	mux.HandleFunc("POST /connect", serveConnect)
+	real := NewConns()
+	mux.HandleFunc("GET /hands", func(w http.ResponseWriter, r *http.Request) { handOver(w, r, real) })
 	var served sync.WaitGroup
 	served.Go(func() {
 		_ = sandboxd.Serve(ctx, real, sandboxd.Options{WorkingDir: dir, Env: environment(env)}) // ends with its listener
@@ -67,6 +62,34 @@ func Serve(ctx context.Context, lis net.Listener, env []string) error {
 	return server.Serve(lis)
 }
 
+// Handler answers Exec and Crash: the daemon of boxes that Serve cannot run in.
+func Handler(run func(ctx context.Context, argv []string) Output, crash func()) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /run", func(w http.ResponseWriter, r *http.Request) {
+		var c command
+		if err := json.NewDecoder(r.Body).Decode(&c); err != nil || len(c.Argv) == 0 {
+			http.Error(w, "no command", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(run(r.Context(), c.Argv))
+	})
+	mux.HandleFunc("POST /crash", func(http.ResponseWriter, *http.Request) {
+		crash()
+		panic(http.ErrAbortHandler) // a crash has no answer
+	})
+	return mux
+}
+
+// ServeInside is Serve for backends of this machine.
+func ServeInside(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
+	var env []string
+	for name, value := range in.Env {
+		env = append(env, name+"="+value)
+	}
+	slices.Sort(env)
+	return Serve(ctx, lis, env)
+}
+
 func environment(env []string) map[string]string {
 	byName := map[string]string{}
 	for _, kv := range env {
@@ -76,11 +99,11 @@ func environment(env []string) map[string]string {
 	return byName
 }
 
-func run(ctx context.Context, c command, env []string) Output {
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+func run(ctx context.Context, argv, env []string) Output {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = env
 	cmd.WaitDelay = time.Second
-	if path, err := lookPath(c.Argv[0], cmd.Env); err == nil {
+	if path, err := lookPath(argv[0], cmd.Env); err == nil {
 		cmd.Path, cmd.Err = path, nil
 	}
 	var text bytes.Buffer

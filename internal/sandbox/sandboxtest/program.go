@@ -21,53 +21,61 @@ import (
 // handsProtocol is the Upgrade token of a connection to the real daemon.
 const handsProtocol = "sandboxtest-hands"
 
-// handover is a listener whose connections are handed to it.
-type handover struct {
+// Conns is a listener of connections that are given to it.
+type Conns struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newHandover() *handover {
-	return &handover{conns: make(chan net.Conn), closed: make(chan struct{})}
+// NewConns returns a listener that waits for connections.
+func NewConns() *Conns {
+	return &Conns{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// ServeHTTP hands the request's connection over.
-func (h *handover) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+// Give waits until the connection is accepted. False: the listener is closed or
+// ctx has ended, and the connection is still the caller's.
+func (c *Conns) Give(ctx context.Context, conn net.Conn) bool {
+	select {
+	case c.conns <- conn:
+		return true
+	case <-c.closed:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Accept returns the next connection.
+func (c *Conns) Accept() (net.Conn, error) {
+	select {
+	case conn := <-c.conns:
+		return conn, nil
+	case <-c.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (c *Conns) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return nil
+}
+
+// Addr names the listener.
+func (c *Conns) Addr() net.Addr { return &net.UnixAddr{Name: "sandboxtest", Net: "unix"} }
+
+// handOver gives the request's connection to the real daemon.
+func handOver(w http.ResponseWriter, r *http.Request, real *Conns) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+handsProtocol+"\r\n\r\n")
-	if err == nil {
-		select {
-		case h.conns <- conn:
-			return
-		case <-h.closed:
-		}
-	}
-	_ = conn.Close()
-}
-
-// Accept returns the next connection.
-func (h *handover) Accept() (net.Conn, error) {
-	select {
-	case conn := <-h.conns:
-		return conn, nil
-	case <-h.closed:
-		return nil, net.ErrClosed
+	if err != nil || !real.Give(context.WithoutCancel(r.Context()), conn) {
+		_ = conn.Close()
 	}
 }
-
-// Close ends Accept.
-func (h *handover) Close() error {
-	h.once.Do(func() { close(h.closed) })
-	return nil
-}
-
-// Addr names the listener.
-func (h *handover) Addr() net.Addr { return &net.UnixAddr{Name: handsProtocol, Net: "unix"} }
 
 // hands is a client of the real daemon inside a box whose daemon is Serve.
 func hands(box sandbox.Box) *sandboxd.Client {
@@ -111,6 +119,12 @@ func (s *suite) program(t *testing.T) {
 	box := s.box(t, b, sandbox.Spec{})
 	client := hands(box)
 	defer client.Close()
+	if s.NoPrograms {
+		if _, err := client.Health(s.context(t)); err == nil {
+			t.Error("the real daemon serves in a box without processes")
+		}
+		return
+	}
 	p, err := client.StartProgram(s.context(t), tool.ProgramRequest{Argv: []string{"sh", "-c",
 		`trap '' TERM; sleep 1000 & echo $! > children; setsid sleep 1000 & echo $! >> children; while read -r line; do echo "got $line"; done; wait`}})
 	if err != nil {

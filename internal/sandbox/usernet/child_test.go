@@ -33,6 +33,12 @@ import (
 // told: one JSON command per line, one JSON answer per line.
 const guestVar = "USERNET_TEST_GUEST"
 
+// The kinds of device a guest makes, the values of guestVar.
+const (
+	deviceTUN = "tun"
+	deviceTAP = "tap"
+)
+
 type command struct {
 	Do    string // what, see guestActions
 	Addr  string
@@ -57,7 +63,9 @@ type guest struct {
 	lock sync.Mutex
 }
 
-func newGuest(t testing.TB) *guest {
+func newGuest(t testing.TB) *guest { t.Helper(); return newGuestWith(t, deviceTUN) }
+
+func newGuestWith(t testing.TB, device string) *guest {
 	t.Helper()
 	if dev, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0); err != nil {
 		t.Skipf("SKIPPED: this user may not use /dev/net/tun: %v", err)
@@ -74,7 +82,7 @@ func newGuest(t testing.TB) *guest {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), guestVar+"=1")
+	cmd.Env = append(os.Environ(), guestVar+"="+device)
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -161,7 +169,7 @@ func (g *guest) must(c command) string {
 }
 
 var guestActions = map[string]func(command) (string, error){
-	"tcp-echo": guestTCPEcho, "tcp-dial": guestTCPDial, "tcp-read": guestTCPRead, "tcp-late": guestTCPLate,
+	"tcp-echo": guestTCPEcho, "tcp-dial": guestTCPDial, "tcp-refused": guestTCPRefused, "tcp-read": guestTCPRead, "tcp-late": guestTCPLate,
 	"tcp-many": guestTCPMany, "tcp-hold": guestTCPHold, "tcp-held": guestTCPHeld, "tcp-load": guestTCPLoad,
 	"udp-echo": guestUDPEcho, "udp-refused": guestUDPRefused, "dns": guestDNS, "dns-raw": guestDNSRaw, "ping": guestPing,
 }
@@ -198,7 +206,7 @@ func guestMain() error {
 	return lines.Err()
 }
 
-// makeTUN makes and configures tap0, lo and the default route.
+// makeTUN makes and configures the device, lo and the default route.
 func makeTUN() (int, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -209,7 +217,11 @@ func makeTUN() (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	kind := uint16(unix.IFF_TUN)
+	if os.Getenv(guestVar) == deviceTAP {
+		kind = unix.IFF_TAP
+	}
+	ifr.SetUint16(kind | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
 		return -1, fmt.Errorf("make tun0: %w", err)
 	}
@@ -323,6 +335,19 @@ func guestTCPDial(c command) (string, error) {
 		return "", err
 	}
 	return "", conn.Close()
+}
+
+// guestTCPRefused makes Count connections, all of which must be refused.
+func guestTCPRefused(c command) (string, error) {
+	for range c.Count {
+		if conn, err := dialGuest("tcp", c.Addr); !errors.Is(err, syscall.ECONNREFUSED) {
+			if err == nil {
+				err = errors.Join(errors.New("it was accepted"), conn.Close())
+			}
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // guestTCPRead sends a byte, then reads until the end or an error.

@@ -16,12 +16,17 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// device is the TUN device as a link of the stack. While nothing arrives it
+// gatewayMAC is the stack's address on a TAP device, of those that nobody is given
+// by a maker.
+const gatewayMAC = tcpip.LinkAddress("\x02\x00\x0a\x00\x02\x02")
+
+// device is the TUN or TAP device as a link of the stack. While nothing arrives it
 // holds one parked goroutine and no buffer.
 type device struct {
-	file *os.File // a duplicate, served by the runtime's poller
-	raw  syscall.RawConn
-	bufs *buffers
+	file     *os.File // a duplicate, served by the runtime's poller
+	raw      syscall.RawConn
+	ethernet bool // a TAP: frames, which package ethernet reads and writes
+	bufs     *buffers
 
 	mu         sync.RWMutex
 	dispatcher stack.NetworkDispatcher
@@ -30,7 +35,7 @@ type device struct {
 
 var _ stack.LinkEndpoint = (*device)(nil)
 
-func newDevice(tunFD int, bufs *buffers) (*device, error) {
+func newDevice(tunFD int, ethernet bool, bufs *buffers) (*device, error) {
 	fd, err := unix.FcntlInt(uintptr(tunFD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("duplicate the device: %w", err)
@@ -43,7 +48,7 @@ func newDevice(tunFD int, bufs *buffers) (*device, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("set up the device: %w", err), file.Close())
 	}
-	return &device{file: file, raw: raw, bufs: bufs}, nil
+	return &device{file: file, raw: raw, ethernet: ethernet, bufs: bufs}, nil
 }
 
 // readLoop hands packets to the stack until the device is stopped or gone.
@@ -72,11 +77,37 @@ func (d *device) drain(fd int) error {
 		case err != nil:
 			return err
 		}
-		if welcome(buf[:n]) {
+		if d.welcome(buf[:n]) {
 			d.deliver(buf[:n])
 		}
 	}
 	return nil
+}
+
+// welcome reports what the stack may see.
+func (d *device) welcome(packet []byte) bool {
+	if d.ethernet {
+		return welcomeFrame(packet)
+	}
+	return welcome(packet)
+}
+
+// welcomeFrame drops frames of other protocols than IPv4 and ARP. The stack would
+// answer for every address, also for the sandbox's own, which then asks in vain
+// whether it is taken.
+func welcomeFrame(frame []byte) bool {
+	if len(frame) < header.EthernetMinimumSize {
+		return false
+	}
+	packet := frame[header.EthernetMinimumSize:]
+	switch header.Ethernet(frame).Type() {
+	case header.IPv4ProtocolNumber:
+		return welcome(packet)
+	case header.ARPProtocolNumber:
+		h := header.ARP(packet)
+		return h.IsValid() && netip.AddrFrom4([4]byte(h.ProtocolAddressTarget())) != guestAddr
+	}
+	return false
 }
 
 // welcome drops what the stack must not see: other protocols, packets that do
@@ -130,17 +161,28 @@ func (d *device) stop() error {
 	return d.file.Close()
 }
 
-// MTU implements stack.LinkEndpoint.
-func (d *device) MTU() uint32 { return MTU }
+// MTU implements stack.LinkEndpoint: with the ethernet header, if there is one.
+func (d *device) MTU() uint32 {
+	if d.ethernet {
+		return MTU + header.EthernetMinimumSize
+	}
+	return MTU
+}
 
 // SetMTU implements stack.LinkEndpoint; the MTU is fixed.
 func (d *device) SetMTU(uint32) {}
 
-// MaxHeaderLength implements stack.LinkEndpoint: there is no link header.
+// MaxHeaderLength implements stack.LinkEndpoint: the link header is package
+// ethernet's.
 func (d *device) MaxHeaderLength() uint16 { return 0 }
 
-// LinkAddress implements stack.LinkEndpoint: there is none.
-func (d *device) LinkAddress() tcpip.LinkAddress { return "" }
+// LinkAddress implements stack.LinkEndpoint: a TUN device has none.
+func (d *device) LinkAddress() tcpip.LinkAddress {
+	if d.ethernet {
+		return gatewayMAC
+	}
+	return ""
+}
 
 // SetLinkAddress implements stack.LinkEndpoint.
 func (d *device) SetLinkAddress(tcpip.LinkAddress) {}

@@ -2,14 +2,19 @@ package usernet
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"io"
+	"net/netip"
 	"time"
 
+	"golang.org/x/net/dns/dnsmessage"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+
+	"parley/internal/sandbox"
 )
 
 const (
@@ -33,7 +38,7 @@ type nameServer struct {
 }
 
 func (s *Stack) serveDNS() error {
-	at := tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(dnsAddr.As4()), Port: dnsPort}
+	at := tcpip.FullAddress{NIC: nicID, Addr: dnsAddress, Port: dnsPort}
 	conn, err := gonet.DialUDP(s.net, &at, nil, ipv4.ProtocolNumber)
 	if err != nil {
 		return err
@@ -72,33 +77,49 @@ func (s *Stack) readQueries(n *nameServer) {
 	}
 }
 
-// resolve returns the answer, SERVFAIL if there is none, or nil if the query is
-// none.
-func (s *Stack) resolve(network string, query []byte) []byte {
-	if len(query) < dnsHeaderSize || query[2]&0x80 != 0 {
+// resolve returns the answer, an answer that says why there is none, or nil if the
+// query is none. Names that the policy does not allow do not exist: every resolver
+// takes that for an answer, while a refusal makes some wait and ask again.
+func (s *Stack) resolve(network string, msg []byte) []byte {
+	if len(msg) < dnsHeaderSize || msg[2]&0x80 != 0 {
 		return nil
+	}
+	q, code := parseQuery(msg)
+	if code != dnsmessage.RCodeSuccess {
+		return failure(msg, code)
+	}
+	if err := s.cfg.Policy.Lookup(q.host); err != nil {
+		s.log.failed("dns", q.host, netip.AddrPort{}, sandbox.VerdictRefused, err.Error())
+		return failure(msg, dnsmessage.RCodeNameError)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, dnsTimeout)
 	defer cancel()
-	answer, err := s.cfg.Resolver(ctx, network, query)
+	// The box must not choose the id: a friend of it outside could answer in the
+	// place of the name server, and so give an address the name of a listed host.
+	_, _ = rand.Read(q.packed[:2]) // never fails
+	answer, err := s.cfg.Resolver(ctx, network, q.packed)
 	if err != nil || len(answer) < dnsHeaderSize {
 		s.cfg.Logger.Debug("name not resolved", "error", err)
-		return serverFailure(query)
+		return failure(msg, dnsmessage.RCodeServerFailure)
 	}
+	if addrs, life := q.addresses(answer); len(addrs) > 0 {
+		s.names.learn(q.host, addrs, life)
+	}
+	copy(answer, msg[:2])
 	return answer
 }
 
-// serverFailure answers a query with SERVFAIL: the header and, if it can be
-// found, the question.
-func serverFailure(query []byte) []byte {
+// failure answers a query with a code: the header and, if it can be found, the
+// question.
+func failure(query []byte, code dnsmessage.RCode) []byte {
 	const flags2, questions = 3, 4
 	size := dnsHeaderSize
 	if end := questionEnd(query); end > 0 {
 		size = end
 	}
 	answer := append([]byte(nil), query[:size]...)
-	answer[2] = query[2]&0x79 | 0x80 // answer, same opcode and recursion flag
-	answer[flags2] = 0x80 | 2        // recursion available, SERVFAIL
+	answer[2] = query[2]&0x79 | 0x80   // answer, same opcode and recursion flag
+	answer[flags2] = 0x80 | byte(code) // recursion available
 	clear(answer[questions:dnsHeaderSize])
 	if size > dnsHeaderSize {
 		answer[questions+1] = 1

@@ -2,14 +2,18 @@ package usernet
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/waiter"
+
+	"parley/internal/sandbox"
 )
 
 // insideConn is the sandbox's end of a TCP connection.
@@ -33,24 +37,33 @@ func (s *Stack) acceptTCP(r *tcp.ForwarderRequest) {
 		defer func() { <-s.tcpSlots }()
 		s.connect(r)
 	default:
-		s.cfg.Logger.Debug("connection refused", "network", "tcp4", "to", target(r.ID()), "reason", "too many connections")
+		if to, err := s.route("tcp", r.ID()); err == nil {
+			s.log.failed("tcp", to.host, to.to, sandbox.VerdictRefused,
+				fmt.Sprintf("the sandbox has %d connections already, the most it can have", s.cfg.MaxTCP))
+		}
 		r.Complete(true)
 	}
 }
 
 // connect dials first, so that the sandbox sees a refused connection as refused.
 func (s *Stack) connect(r *tcp.ForwarderRequest) {
-	to := target(r.ID())
-	if to.Addr() == dnsAddr && to.Port() == dnsPort {
+	if id := r.ID(); id.LocalAddress == dnsAddress && id.LocalPort == dnsPort {
 		s.accept(r, s.serveDNSConn)
 		return
 	}
-	outside, err := s.dial("tcp4", to)
+	to, err := s.route("tcp", r.ID())
 	if err != nil {
 		r.Complete(true)
 		return
 	}
-	if !s.accept(r, func(inside insideConn) { s.join(inside, outside) }) {
+	outside, err := s.dial("tcp", to)
+	if err != nil {
+		r.Complete(true)
+		return
+	}
+	told := s.log.opened("tcp", to.host, to.to)
+	defer told.ended()
+	if !s.accept(r, func(inside insideConn) { s.join(inside, outside, told) }) {
 		_ = outside.Close() // the sandbox gave up meanwhile
 	}
 }
@@ -74,7 +87,7 @@ func (s *Stack) accept(r *tcp.ForwarderRequest, serve func(insideConn)) bool {
 
 // join copies both directions until both have ended. An end of input is passed
 // on as such; a failure of one direction resets both ends.
-func (s *Stack) join(inside insideConn, outside net.Conn) {
+func (s *Stack) join(inside insideConn, outside net.Conn, told *entry) {
 	var once sync.Once
 	abort := func() {
 		once.Do(func() {
@@ -83,19 +96,19 @@ func (s *Stack) join(inside insideConn, outside net.Conn) {
 		})
 	}
 	var out sync.WaitGroup
-	out.Go(func() { s.forward(outside, inside, abort) })
-	s.forward(inside, outside, abort)
+	out.Go(func() { s.forward(counted{outside, &told.sent, told}, inside, outside, abort) })
+	s.forward(counted{inside, &told.received, told}, outside, inside, abort)
 	out.Wait()
 	_ = inside.Close()  // both directions have ended
 	_ = outside.Close() // likewise
 }
 
-// forward copies one direction.
-func (s *Stack) forward(to, from net.Conn, abort func()) {
+// forward copies one direction, which ends at the connection that end is.
+func (s *Stack) forward(to counted, from, end net.Conn, abort func()) {
 	buf := s.bufs.chunk()
 	defer s.bufs.putChunk(buf)
-	_, err := io.CopyBuffer(onlyWriter{to}, onlyReader{from}, buf[:])
-	half, ok := to.(interface{ CloseWrite() error })
+	_, err := io.CopyBuffer(to, onlyReader{from}, buf[:])
+	half, ok := end.(interface{ CloseWrite() error })
 	if err != nil || !ok {
 		abort()
 		return
@@ -105,11 +118,22 @@ func (s *Stack) forward(to, from net.Conn, abort func()) {
 	}
 }
 
-// onlyWriter and onlyReader hide the shortcuts of io.Copy, which allocate.
+// counted and onlyReader hide the shortcuts of io.Copy, which allocate.
 type (
-	onlyWriter struct{ io.Writer }
+	counted struct {
+		io.Writer
+		n    *atomic.Int64
+		told *entry
+	}
 	onlyReader struct{ io.Reader }
 )
+
+func (c counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n.Add(int64(n))
+	c.told.moved()
+	return n, err
+}
 
 func resetOutside(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {

@@ -1,8 +1,8 @@
 package usernet
 
 import (
+	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -19,8 +19,8 @@ const dnsIdle = 10 * time.Second
 // acceptUDP sees packets that belong to no flow. False makes the stack answer
 // "port unreachable".
 func (s *Stack) acceptUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	to := target(id)
-	if s.check("udp4", to) != nil {
+	to, err := s.route("udp", id)
+	if err != nil {
 		return false
 	}
 	select {
@@ -38,7 +38,7 @@ func (s *Stack) acceptUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer)
 
 // startFlow takes the packet into an endpoint of its own. On true the flow
 // gives the slot back.
-func (s *Stack) startFlow(r *udp.ForwarderRequest, to netip.AddrPort) bool {
+func (s *Stack) startFlow(r *udp.ForwarderRequest, to route) bool {
 	var queue waiter.Queue
 	ep, err := r.CreateEndpoint(&queue)
 	if err != nil {
@@ -57,13 +57,15 @@ func (s *Stack) startFlow(r *udp.ForwarderRequest, to netip.AddrPort) bool {
 }
 
 // flow copies datagrams both ways until the flow is idle or fails.
-func (s *Stack) flow(inside net.Conn, to netip.AddrPort) {
-	outside, err := s.dial("udp4", to)
+func (s *Stack) flow(inside net.Conn, to route) {
+	outside, err := s.dial("udp", to)
 	if err != nil {
 		return
 	}
+	told := s.log.opened("udp", to.host, to.to)
+	defer told.ended()
 	idle := s.cfg.UDPIdle
-	if to.Port() == dnsPort {
+	if to.to.Port() == dnsPort {
 		idle = min(idle, dnsIdle)
 	}
 	var once sync.Once
@@ -78,14 +80,14 @@ func (s *Stack) flow(inside net.Conn, to netip.AddrPort) {
 	stop := s.onClose(end)
 	defer stop()
 	var out sync.WaitGroup
-	out.Go(func() { s.relay(outside, inside, timer, idle, end) })
-	s.relay(inside, outside, timer, idle, end)
+	out.Go(func() { s.relay(counted{outside, &told.sent, told}, inside, timer, idle, end) })
+	s.relay(counted{inside, &told.received, told}, outside, timer, idle, end)
 	out.Wait()
 }
 
 // relay copies datagrams of one direction. A refused datagram (ICMP) does not
 // end the flow: the other side may come up later.
-func (s *Stack) relay(to, from net.Conn, timer *time.Timer, idle time.Duration, end func()) {
+func (s *Stack) relay(to io.Writer, from net.Conn, timer *time.Timer, idle time.Duration, end func()) {
 	defer end()
 	buf := s.bufs.packet()
 	defer s.bufs.putPacket(buf)

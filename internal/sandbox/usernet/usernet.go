@@ -1,11 +1,15 @@
 // Package usernet gives a sandbox outbound network access without privileges: a
 // TCP/IP stack in this process reads the packets of a TUN device inside the
-// sandbox and makes connections of its own for them. Every connection passes
-// the policy and the dialer of the configuration.
+// sandbox and makes connections of its own for them. Every connection and every
+// name that is looked up passes the policy, and every connection is told to the
+// recorder of the configuration.
 //
-// Inside there is IPv4 only: the sandbox is Guest, its gateway Gateway (which
-// answers pings and nothing else), its name server DNS. TCP and UDP go out;
-// nothing comes in. It does not shape traffic and keeps no log of it.
+// Inside there is IPv4 only: the sandbox is Guest, its gateway Gateway, its name
+// server DNS. The gateway answers pings, and stands for the loopback of the
+// server's machine: its ports are those of 127.0.0.1, where the policy lists them.
+// TCP and UDP go out; nothing comes in. Traffic is not shaped and not looked into,
+// but for names that are asked for at DNS: which names a program asks another
+// server, or sends to an address that is allowed, is not known.
 package usernet
 
 import (
@@ -19,11 +23,16 @@ import (
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/link/ethernet"
+	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"parley/internal/netpolicy"
+	"parley/internal/sandbox"
 )
 
 // The addresses as the sandbox sees them. MTU is the largest packet that the
@@ -39,8 +48,11 @@ const (
 const nicID = 1
 
 var (
+	guestAddr   = netip.MustParseAddr(Guest)
 	gatewayAddr = netip.MustParseAddr(Gateway)
 	dnsAddr     = netip.MustParseAddr(DNS)
+	hostAddr    = netip.MustParseAddr("127.0.0.1") // which the gateway stands for
+	dnsAddress  = tcpip.AddrFrom4(dnsAddr.As4())
 	subnet      = netip.PrefixFrom(gatewayAddr, Prefix).Masked()
 )
 
@@ -49,11 +61,19 @@ type Config struct {
 	// Dial makes an outbound connection; network is "tcp4" or "udp4", addr an
 	// address and port. nil means net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Allow refuses an address by returning an error; it is asked right before
-	// each Dial. nil means Outbound.
-	Allow func(netip.AddrPort) error
+	// Policy says what may be reached and looked up; nil is that of the zero
+	// sandbox.Network.
+	Policy *netpolicy.Policy
+	// Record is told of each connection, of those that are made when they open and
+	// when they end. It is called by one goroutine at a time and must return: Close
+	// waits for it, connections do not. What comes faster than it takes is told of
+	// in its latest state only, or as a number. nil: nobody is told.
+	Record func(sandbox.Connection)
 	// Resolver answers DNS queries; nil means HostResolver("").
 	Resolver Resolver
+	// Ethernet says that the device is a TAP: it carries ethernet frames, and the
+	// stack answers ARP.
+	Ethernet bool
 
 	MaxTCP      int           // concurrent TCP connections, 0 = 512
 	MaxUDP      int           // concurrent UDP flows, 0 = 128
@@ -62,12 +82,15 @@ type Config struct {
 	Logger      *slog.Logger  // nil = none; refusals are logged at debug level
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withDefaults() (Config, error) {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{}).DialContext
 	}
-	if c.Allow == nil {
-		c.Allow = Outbound
+	if c.Policy == nil {
+		var err error
+		if c.Policy, err = netpolicy.Compile(sandbox.Network{}); err != nil {
+			return c, err
+		}
 	}
 	if c.Resolver == nil {
 		c.Resolver = HostResolver("")
@@ -79,7 +102,7 @@ func (c Config) withDefaults() Config {
 	c.MaxUDP = orDefault(c.MaxUDP, 128)
 	c.UDPIdle = orDefault(c.UDPIdle, 60*time.Second)
 	c.DialTimeout = orDefault(c.DialTimeout, 30*time.Second)
-	return c
+	return c, nil
 }
 
 func orDefault[T int | time.Duration](v, d T) T {
@@ -95,6 +118,8 @@ type Stack struct {
 	net    *stack.Stack
 	device *device
 	bufs   *buffers
+	names  *names
+	log    *journal
 	ctx    context.Context // ends with the stack
 	cancel context.CancelFunc
 	reader sync.WaitGroup
@@ -107,12 +132,16 @@ type Stack struct {
 	work   sync.WaitGroup // goroutines of connections
 }
 
-// Start serves the TUN device (IFF_TUN|IFF_NO_PI) behind tunFD until Close. It
-// works on a duplicate: the descriptor stays the caller's, is made
-// non-blocking, and must not be read by anybody else meanwhile.
+// Start serves the device (IFF_TUN|IFF_NO_PI, or IFF_TAP|IFF_NO_PI) behind
+// tunFD until Close. It works on a duplicate: the descriptor stays the caller's, is
+// made non-blocking, and must not be read by anybody else meanwhile.
 func Start(tunFD int, cfg Config) (*Stack, error) {
-	s := &Stack{cfg: cfg.withDefaults(), bufs: &buffers{}}
-	dev, err := newDevice(tunFD, s.bufs)
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("usernet: %w", err)
+	}
+	s := &Stack{cfg: cfg, bufs: &buffers{}, names: newNames(), log: newJournal(cfg.Record, cfg.Logger)}
+	dev, err := newDevice(tunFD, cfg.Ethernet, s.bufs)
 	if err != nil {
 		return nil, fmt.Errorf("usernet: %w", err)
 	}
@@ -128,8 +157,12 @@ func Start(tunFD int, cfg Config) (*Stack, error) {
 }
 
 func (s *Stack) build() error {
+	protocols := []stack.NetworkProtocolFactory{ipv4.NewProtocol}
+	if s.cfg.Ethernet {
+		protocols = append(protocols, arp.NewProtocol)
+	}
 	s.net = stack.New(stack.Options{
-		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		NetworkProtocols:   protocols,
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4},
 	})
 	if err := tune(s.net); err != nil {
@@ -162,7 +195,11 @@ func tune(n *stack.Stack) error {
 // attach makes the device the only interface. It accepts packets for every
 // address and may answer from every address.
 func attach(n *stack.Stack, dev *device) error {
-	if err := n.CreateNIC(nicID, dev); err != nil {
+	var link stack.LinkEndpoint = dev
+	if dev.ethernet {
+		link = ethernet.New(dev)
+	}
+	if err := n.CreateNIC(nicID, link); err != nil {
 		return fmt.Errorf("create interface: %s", err)
 	}
 	for _, a := range []netip.Addr{gatewayAddr, dnsAddr} {
@@ -200,7 +237,8 @@ func (s *Stack) Close() error {
 	s.cancel()
 	s.abortConnections()
 	err := s.device.stop()
-	s.reader.Wait()
+	s.reader.Wait() // datagrams are refused until then
+	s.log.close()
 	if s.net != nil {
 		s.net.Destroy()
 	}
@@ -254,35 +292,41 @@ func (s *Stack) goWork(f func()) bool {
 	return true
 }
 
-// check asks the policy about an address that the sandbox wants to reach.
-func (s *Stack) check(network string, to netip.AddrPort) error {
-	err := s.cfg.Allow(to)
-	if subnet.Contains(to.Addr()) {
-		err = errNobody
-	}
-	if err != nil {
-		s.cfg.Logger.Debug("connection refused", "network", network, "to", to, "reason", err)
-	}
-	return err
-}
-
 var errNobody = errors.New("nobody is at this address of the sandbox's own network")
 
-// dial makes the outside connection.
-func (s *Stack) dial(network string, to netip.AddrPort) (net.Conn, error) {
-	if err := s.check(network, to); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.DialTimeout)
-	defer cancel()
-	conn, err := s.cfg.Dial(ctx, network, to.String())
-	if err != nil {
-		s.cfg.Logger.Debug("connection failed", "network", network, "to", to, "error", err)
-	}
-	return conn, err
+// route is where a connection of the sandbox goes.
+type route struct {
+	host string // by which name; "" = by the address alone
+	to   netip.AddrPort
 }
 
-// target returns the address that the sandbox sent to.
-func target(id stack.TransportEndpointID) netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)
+// route asks the policy about an address that the sandbox sends to, and tells of
+// it if it is refused.
+func (s *Stack) route(protocol string, id stack.TransportEndpointID) (route, error) {
+	r := route{to: netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)}
+	var err error
+	switch {
+	case r.to.Addr() == gatewayAddr:
+		r.to = netip.AddrPortFrom(hostAddr, r.to.Port())
+		_, err = s.cfg.Policy.Connect(nil, r.to)
+	case subnet.Contains(r.to.Addr()):
+		err = errNobody
+	default:
+		r.host, err = s.cfg.Policy.Connect(s.names.hosts(r.to.Addr()), r.to)
+	}
+	if err != nil {
+		s.log.failed(protocol, r.host, r.to, sandbox.VerdictRefused, err.Error())
+	}
+	return r, err
+}
+
+// dial makes the outside connection, and tells of it if it cannot be made.
+func (s *Stack) dial(protocol string, r route) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.DialTimeout)
+	defer cancel()
+	conn, err := s.cfg.Dial(ctx, protocol+"4", r.to.String())
+	if err != nil {
+		s.log.failed(protocol, r.host, r.to, sandbox.VerdictFailed, reason(err))
+	}
+	return conn, err
 }

@@ -122,7 +122,8 @@ func childFull(dir string) error {
 	if err := groupOnFullDisk(ctx, s); err != nil {
 		return err
 	}
-	if err := errors.Join(forkRefused(ctx, s, store.CodeStoreFull), extendRefused(ctx, s, store.CodeStoreFull)); err != nil {
+	if err := errors.Join(forkRefused(ctx, s, store.CodeStoreFull), extendRefused(ctx, s, store.CodeStoreFull),
+		connectRefused(ctx, s, store.CodeStoreFull)); err != nil {
 		return err
 	}
 	if err := g.check(ctx); err != nil {
@@ -134,7 +135,7 @@ func childFull(dir string) error {
 	if err := errors.Join(g.grow(ctx, 100), g.grow(ctx, 100_000), s.Ping(ctx), g.check(ctx)); err != nil {
 		return fmt.Errorf("after space returned: %w", err)
 	}
-	if err := errors.Join(forkAccepted(ctx, s), extend(ctx, s, "c", "secret", 1000)); err != nil {
+	if err := errors.Join(forkAccepted(ctx, s), extend(ctx, s, "c", "secret", 1000), connectRepeatedly(ctx, s, brokenBox, 50)); err != nil {
 		return fmt.Errorf("after space returned: %w", err)
 	}
 	if err := g.growUntil(ctx, store.CodeStoreFull); err != nil {
@@ -203,7 +204,8 @@ func childLimit(dir string) error {
 	if err := spendUntil(ctx, s, store.CodeStoreReadOnly); err != nil {
 		return err
 	}
-	if err := errors.Join(forkRefused(ctx, s, store.CodeStoreReadOnly), extendRefused(ctx, s, store.CodeStoreReadOnly)); err != nil {
+	if err := errors.Join(forkRefused(ctx, s, store.CodeStoreReadOnly), extendRefused(ctx, s, store.CodeStoreReadOnly),
+		connectRefused(ctx, s, store.CodeStoreReadOnly)); err != nil {
 		return err
 	}
 	if err := g.check(ctx); err != nil {
@@ -212,5 +214,6 @@ func childLimit(dir string) error {
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
 		return err
 	}
-	return errors.Join(forkAccepted(ctx, s), extend(ctx, s, "c", "secret", 1<<20), g.grow(ctx, 2<<20), g.check(ctx), s.Close())
+	return errors.Join(forkAccepted(ctx, s), extend(ctx, s, "c", "secret", 1<<20), connectRepeatedly(ctx, s, brokenBox, 50),
+		g.grow(ctx, 2<<20), g.check(ctx), s.Close())
 }

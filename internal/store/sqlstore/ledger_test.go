@@ -119,13 +119,14 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	closeStore(t, s)
 	db := raw(t, dir)
 	for _, table := range []string{"spend_accounts", "spend_days", "spend_day_uses", "spend_uses", "spend_reservations",
-		"bundles", "decisions", "user_skills", "credentials"} {
+		"bundles", "decisions", "user_skills", "credentials", "network_log"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
 	for _, column := range []string{"forked_from", "forked_at"} {
 		execute(t, db, `ALTER TABLE conversation_details DROP COLUMN `+column)
 	}
 	execute(t, db, `ALTER TABLE conversations DROP COLUMN progress`)
+	execute(t, db, `ALTER TABLE sandboxes DROP COLUMN wanted`)
 	execute(t, db, `DELETE FROM goose_db_version WHERE version_id > 1`)
 	s = open(t, dir)
 	events, err := s.Events().Read(t.Context(), "c", -1, 1000)

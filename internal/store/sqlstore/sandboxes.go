@@ -11,7 +11,7 @@ import (
 )
 
 const selectSandbox = `SELECT id, owner, spec_id, backend, handle, status, detail, key_sealed, working_dir, host_dir,
-	created_at, updated_at FROM sandboxes`
+	wanted, created_at, updated_at FROM sandboxes`
 
 type sandboxes struct{ s *Store }
 
@@ -21,27 +21,33 @@ func keyPlace(id string) string { return "sandboxes.key_sealed/" + id }
 // the same session key.
 func (s sandboxes) Save(ctx context.Context, b *store.Sandbox) error {
 	const op = "store.sandboxes.save"
-	if b.Status == store.SandboxMissing {
-		return badRecord(op, "MISSING is never stored")
-	}
 	hash, sealed, err := s.sealKey(b)
 	if err != nil {
 		return classify(op, "", err)
 	}
 	args := []any{b.ID, b.Owner, b.SpecID, b.Backend, b.Handle, string(b.Status), b.Detail, hash, sealed, b.WorkingDir,
-		b.HostDir, micros(b.CreatedAt), micros(b.UpdatedAt)}
+		b.HostDir, wantedText(b.Wanted), micros(b.CreatedAt), micros(b.UpdatedAt)}
 	return s.s.writes.do(ctx, op, func(t *tx) error {
 		err := t.exec(`INSERT INTO sandboxes (id, owner, spec_id, backend, handle, status, detail, key_hash, key_sealed,
-			working_dir, host_dir, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+			working_dir, host_dir, wanted, created_at, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 			ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, spec_id = excluded.spec_id,
 			backend = excluded.backend, handle = excluded.handle, status = excluded.status, detail = excluded.detail,
 			key_hash = excluded.key_hash, key_sealed = excluded.key_sealed, working_dir = excluded.working_dir,
-			host_dir = excluded.host_dir, created_at = excluded.created_at, updated_at = excluded.updated_at`, args...)
+			host_dir = excluded.host_dir, wanted = excluded.wanted, created_at = excluded.created_at, updated_at = excluded.updated_at`, args...)
 		if isDuplicate(err) {
 			return fault.New(fault.Conflict, store.CodeExists, "Another sandbox has this session key.").WithOp(op)
 		}
 		return err
 	})
+}
+
+// wantedText is how the fleet's document is stored, NULL for none.
+func wantedText(doc []byte) any {
+	if doc == nil {
+		return nil
+	}
+	return string(doc)
 }
 
 // sealKey returns the look-up hash and the sealed value of the session key, nil
@@ -59,7 +65,7 @@ func (s sandboxes) scan(rows row) (*store.Sandbox, error) {
 	b := &store.Sandbox{}
 	var sealed []byte
 	err := rows.Scan(&b.ID, &b.Owner, &b.SpecID, &b.Backend, &b.Handle, &b.Status, &b.Detail, &sealed, &b.WorkingDir,
-		&b.HostDir, timeInto{&b.CreatedAt}, timeInto{&b.UpdatedAt})
+		&b.HostDir, &b.Wanted, timeInto{&b.CreatedAt}, timeInto{&b.UpdatedAt})
 	if err != nil || sealed == nil {
 		return b, err
 	}

@@ -449,6 +449,10 @@ func TestPagesUseIndices(t *testing.T) {
 		`SELECT id FROM start_tasks WHERE unfinished ORDER BY created_at, id`,
 		`SELECT id FROM start_tasks WHERE conversation_id = 'c' ORDER BY created_at DESC, id DESC LIMIT 1`,
 		`SELECT id FROM sandboxes WHERE key_hash = x'00'`,
+		`SELECT reason FROM network_log WHERE sandbox_id = 'b' AND (began, id) < (5, 'x') ORDER BY began DESC, id DESC LIMIT 10`,
+		`SELECT began, id FROM network_log WHERE sandbox_id = 'b' ORDER BY began DESC, id DESC LIMIT 1 OFFSET 9999`,
+		`UPDATE network_log SET open = false WHERE open`,
+		`DELETE FROM network_log WHERE sandbox_id = 'b'`,
 	} {
 		rows, err := db.Query("EXPLAIN QUERY PLAN " + text)
 		if err != nil {

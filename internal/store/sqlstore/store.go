@@ -162,6 +162,9 @@ func (s *Store) Accounts() store.Accounts { return accounts{s} }
 // Sandboxes returns the records of sandboxes.
 func (s *Store) Sandboxes() store.Sandboxes { return sandboxes{s} }
 
+// NetworkLog returns what sandboxes connected to.
+func (s *Store) NetworkLog() store.NetworkLog { return networkLog{s} }
+
 // Projections returns the numberings of derived events.
 func (s *Store) Projections() store.Projections { return projections{s} }
 

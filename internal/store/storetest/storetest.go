@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"StartTasks", taskTests},
 		{"Accounts", accountTests},
 		{"Sandboxes", sandboxTests},
+		{"NetworkLog", networkTests},
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
