@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -14,6 +15,7 @@ import (
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
+	"parley/internal/fleet"
 )
 
 // web is the HTTP side of the server.
@@ -32,6 +34,7 @@ func newWeb(a *App) (*web, error) {
 		}
 		urls.Public = public
 	}
+	urls.PreviewHost = a.previewHost()
 	metrics := httpkit.NewMetrics(a.engine.Live)
 	streams := httpkit.NewStreams(0, metrics)
 	auth := &httpkit.Authenticator{Users: a.store.Accounts(), Sandbox: a.fleet.BySessionKey}
@@ -48,14 +51,16 @@ func newWeb(a *App) (*web, error) {
 
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
 	about := ops.NewAbout(ops.AboutConfig{Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
+	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Settings: a.store.Accounts(),
-		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes})
+		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,
+		Previews: agentserver.PreviewConfig{Register: previews, URLs: urls, Reach: a.fleet.Reach, Exposed: book.Of, SharedOrigin: a.cfg.PreviewSharedOrigin}})
 	if err != nil {
 		return nil, err
 	}
 	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
 		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
-		MaxBody: a.cfg.MaxBodyBytes})
+		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network})
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +79,16 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 		return nil, err
 	}
 	return touching(about, agent.Handler(mux)), nil
+}
+
+// previewHost is the domain below which previews have origins of their own. On
+// this machine every browser takes names below localhost for it.
+func (a *App) previewHost() string {
+	host, _, err := net.SplitHostPort(a.cfg.Listen)
+	if a.cfg.PreviewHost == "" && a.cfg.PublicURL == "" && err == nil && (host == "localhost" || host == "127.0.0.1") {
+		return "localhost"
+	}
+	return a.cfg.PreviewHost
 }
 
 // touching ends the server's idle time at each request that wants something done.

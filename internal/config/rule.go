@@ -150,3 +150,14 @@ func registryRule(s string) (string, error) {
 	}
 	return strings.ToLower(s), nil
 }
+
+// domainRule accepts a domain, or nothing.
+func domainRule(s string) (string, error) {
+	if s == "" {
+		return "", nil
+	}
+	if s = strings.ToLower(strings.TrimPrefix(s, "*.")); strings.ContainsAny(s, ": /@*") || net.ParseIP(s) != nil {
+		return "", fmt.Errorf("%s is no domain, such as preview.example.org", quote(s))
+	}
+	return s, nil
+}

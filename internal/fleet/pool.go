@@ -26,12 +26,11 @@ type pool struct {
 
 	mu    sync.Mutex
 	ready []sandbox.Box
-	dead  []sandbox.Box   // to be removed
-	made  map[string]bool // ids that the sweep must leave alone
+	dead  []sandbox.Box // to be removed
 }
 
 func newPool(spec Spec, b sandbox.Backend, log *slog.Logger) *pool {
-	return &pool{spec: spec, backend: b, log: log, wake: make(chan struct{}, 1), made: map[string]bool{}}
+	return &pool{spec: spec, backend: b, log: log, wake: make(chan struct{}, 1)}
 }
 
 // fill keeps the pool full until ctx ends, and then removes what is in it.
@@ -62,10 +61,8 @@ func (p *pool) top(ctx context.Context) error {
 	p.bury(ctx)
 	for p.missing() {
 		id := warmPrefix + string(conversation.NewID())
-		p.own(id, true)
 		box, err := p.backend.Create(ctx, p.spec.box(id))
 		if err != nil {
-			p.own(id, false)
 			return err
 		}
 		p.mu.Lock()
@@ -81,24 +78,7 @@ func (p *pool) missing() bool {
 	return len(p.ready) < p.spec.Warm
 }
 
-func (p *pool) own(id string, mine bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if mine {
-		p.made[id] = true
-	} else {
-		delete(p.made, id)
-	}
-}
-
-// owns reports whether a box waits here.
-func (p *pool) owns(id string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.made[id]
-}
-
-// take hands a living box over, nil if there is none. It stays owned until release.
+// take hands a living box over, nil if there is none.
 func (p *pool) take() sandbox.Box {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +109,6 @@ func (p *pool) bury(ctx context.Context) {
 		if err := p.backend.Destroy(ctx, box.Handle()); err != nil { // the next start sweeps it
 			p.log.Warn("a dead warm sandbox was not removed", "sandbox", box.Handle().ID, "error", err)
 		}
-		p.own(box.Handle().ID, false)
 	}
 }
 

@@ -125,6 +125,7 @@ type call struct {
 	path   string
 	query  url.Values
 	body   io.Reader // *bytes.Reader, so that it can be sent again, except for streams
+	most   int64     // bytes of the answer; 0 = maxAnswer
 	// repeatable: sending it twice does no more than sending it once.
 	repeatable bool
 }
@@ -192,6 +193,10 @@ func (c *Client) discard(ctx context.Context, call call) error {
 	return resp.Body.Close()
 }
 
+// maxAnswer bounds what a daemon may answer, in bytes: programs in the sandbox may
+// have taken its place. The longest are lists of 100,000 files with long paths.
+const maxAnswer = 128 << 20
+
 // raw sends a request and reads the whole body of the answer.
 func (c *Client) raw(ctx context.Context, call call) ([]byte, http.Header, error) {
 	resp, err := c.do(ctx, call)
@@ -199,7 +204,14 @@ func (c *Client) raw(ctx context.Context, call call) ([]byte, http.Header, error
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := readSized(resp.Body, resp.ContentLength)
+	most := call.most
+	if most == 0 {
+		most = maxAnswer
+	}
+	body, err := readSized(resp.Body, resp.ContentLength, most)
+	if errors.Is(err, errTooLong) {
+		return nil, nil, badAnswer(err)
+	}
 	if err != nil {
 		return nil, nil, c.broken(ctx, err)
 	}

@@ -29,8 +29,16 @@ func (c *Client) Stat(ctx context.Context, path string) (tool.FileInfo, error) {
 // MaxFileBytes). Directories, devices, pipes and sockets are Invalid.
 func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
 	query := url.Values{"path": {path}, "max": {decimal(limit)}}
-	data, _, err := c.raw(ctx, call{method: http.MethodGet, path: "/files/content", query: query})
+	data, _, err := c.raw(ctx, call{method: http.MethodGet, path: "/files/content", query: query, most: mostOf(limit)})
 	return data, err
+}
+
+// mostOf is how long a file may be that was asked for with a limit.
+func mostOf(limit int64) int64 {
+	if limit <= 0 {
+		return MaxFileBytes
+	}
+	return min(limit, MaxFileBytes)
 }
 
 // WriteFile replaces a file of at most MaxFileBytes atomically, or makes it. An

@@ -281,3 +281,29 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		t.Fatal("a broken listener must be an error")
 	}
 }
+
+// A program inside may take the daemon's place and announce more than there is
+// memory.
+func TestAnswersAreBounded(t *testing.T) {
+	for name, answer := range map[string]string{
+		"announced": "HTTP/1.1 200 OK\r\nContent-Length: 9000000000000\r\n\r\nx",
+		"sent":      "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 2000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sandboxd.NewClient(func(context.Context) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go func() {
+					buf := make([]byte, 4096)
+					_, _ = theirs.Read(buf)
+					_, _ = io.WriteString(theirs, answer)
+					_ = theirs.Close()
+				}()
+				return ours, nil
+			})
+			defer c.Close()
+			if _, err := c.ReadFile(t.Context(), "/f", 1000); fault.CodeOf(err) != "sandbox_protocol" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

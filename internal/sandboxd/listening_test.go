@@ -48,7 +48,7 @@ func TestListeningPorts(t *testing.T) {
 	}
 }
 
-// A daemon that listens on TCP itself does not show its own port.
+// A daemon that listens on TCP itself neither shows nor opens its own port.
 func TestOwnPortIsNotListed(t *testing.T) {
 	lis, port := listenTCP(t, "127.0.0.1:0")
 	ctx, stop := context.WithCancel(t.Context())
@@ -58,6 +58,9 @@ func TestOwnPortIsNotListed(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", lis.Addr().String())
 	})
 	found := portsOf(t, c)
+	if _, err := c.DialPort(t.Context(), port); fault.CodeOf(err) != sandboxd.CodePortClosed {
+		t.Errorf("the daemon's own port is open: %v", err)
+	}
 	c.Close()
 	stop()
 	if err := <-served; err != nil {

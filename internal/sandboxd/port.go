@@ -28,6 +28,9 @@ func (d *daemon) dialPort(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get("Upgrade") != portProtocol {
 		return invalid("A port's connection needs the header Upgrade: %s.", portProtocol)
 	}
+	if port == d.own { // whoever asks here has what is there
+		return portClosed(nil, port)
+	}
 	select {
 	case d.ports <- struct{}{}:
 		defer func() { <-d.ports }()
@@ -85,7 +88,11 @@ func dialLoopback(ctx context.Context, port int) (net.Conn, error) {
 		}
 		errs = append(errs, err)
 	}
-	return nil, fault.Wrap(errors.Join(errs...), fault.Unavailable, CodePortClosed, "Nothing listens on port %d in the sandbox.", port).
+	return nil, portClosed(errors.Join(errs...), port)
+}
+
+func portClosed(err error, port int) error {
+	return fault.Wrap(err, fault.Unavailable, CodePortClosed, "Nothing listens on port %d in the sandbox.", port).
 		WithHint("Start a program that listens on it, or wait until it does.")
 }
 

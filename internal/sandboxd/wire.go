@@ -1,6 +1,7 @@
 package sandboxd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if r.ContentLength > limit {
 		return nil, bodyTooLarge(limit)
 	}
-	body, err := readSized(http.MaxBytesReader(w, r.Body, limit), r.ContentLength)
+	body, err := readSized(http.MaxBytesReader(w, r.Body, limit), r.ContentLength, limit)
 	var over *http.MaxBytesError
 	if errors.As(err, &over) {
 		return nil, bodyTooLarge(limit)
@@ -120,18 +121,29 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// readSized reads all of r; size is what it announced, or -1.
-func readSized(r io.Reader, size int64) ([]byte, error) {
-	if size < 0 {
-		return io.ReadAll(r)
+// trusted is how much room is made for what a body only announces to be.
+const trusted = 1 << 20
+
+// readSized reads all of r, at most limit bytes; size is what it announced, or -1.
+// Nobody gets more memory than he sends bytes.
+func readSized(r io.Reader, size, limit int64) ([]byte, error) {
+	if size > limit {
+		return nil, errTooLong
 	}
-	body := make([]byte, size)
-	if _, err := io.ReadFull(r, body); err != nil {
+	body := bytes.NewBuffer(make([]byte, 0, min(max(size, 512), trusted)))
+	_, err := body.ReadFrom(io.LimitReader(r, limit+1))
+	switch {
+	case err != nil:
 		return nil, err
+	case int64(body.Len()) > limit:
+		return nil, errTooLong
+	case size >= 0 && int64(body.Len()) < size:
+		return nil, io.ErrUnexpectedEOF
 	}
-	_, err := io.Copy(io.Discard, r)
-	return body, err
+	return body.Bytes(), nil
 }
+
+var errTooLong = errors.New("longer than is possible")
 
 func bodyTooLarge(limit int64) error {
 	return fault.New(fault.TooLarge, CodeTooLarge, "The request is larger than %d bytes.", limit)

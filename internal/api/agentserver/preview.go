@@ -187,10 +187,10 @@ func (s *Server) redeem(w http.ResponseWriter, r *http.Request, at place, ticket
 		Secure: strings.HasPrefix(s.cfg.Previews.URLs.Base(r), "https:"), SameSite: http.SameSiteLaxMode,
 		MaxAge: int(httpkit.SessionTime.Seconds())})
 	path := at.rest
-	if !strings.HasPrefix(path, "/") || at.prefix == "" && strings.HasPrefix(path, "//") {
-		path = "/" // "//x" alone would be another server
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
 	}
-	w.Header().Set("Location", withQuery(at.prefix+path, query.Encode()))
+	w.Header().Set("Location", withQuery(besideNoServer(at.prefix+path), query.Encode()))
 	w.WriteHeader(http.StatusSeeOther)
 	return nil
 }
@@ -212,7 +212,7 @@ func withQuery(path, query string) string {
 // viewer returns the owner of the sandbox that a request may look into: with the
 // sandbox's or its owner's key, or with a session of this preview.
 func (s *Server) viewer(r *http.Request, at place) (owner string, err error) {
-	_, err = httpkit.PrincipalOf(context.Background()) // nobody
+	err = errOtherSandbox()
 	for _, key := range previewKeys(r) {
 		who, wrong := s.cfg.Auth.Resolve(r.Context(), key)
 		if wrong == nil {
@@ -221,7 +221,7 @@ func (s *Server) viewer(r *http.Request, at place) (owner string, err error) {
 		if wrong == nil {
 			return who.Owner, nil
 		}
-		if !fault.Is(wrong, fault.Unauthenticated) || err == nil {
+		if !fault.Is(wrong, fault.Unauthenticated) {
 			err = wrong
 		}
 	}

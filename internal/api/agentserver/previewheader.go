@@ -83,36 +83,28 @@ func privately(values []string) string {
 // location leads a redirect to where the browser finds what the program means.
 // Redirects to other servers are the page's own affair.
 func (v *visit) location(r *http.Request, to string) string {
+	if strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "//") {
+		return v.below(to)
+	}
 	u, err := url.Parse(to)
-	if err != nil {
-		return to
-	}
-	if u.Host == "" {
-		if u.Scheme != "" || !strings.HasPrefix(to, "/") {
-			return to // relative to the page
-		}
-		return v.below(v.prefix, to)
-	}
-	if u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" {
-		return to
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" {
+		return to // relative to the page, or nothing of ours
 	}
 	urls := v.server.cfg.Previews.URLs
-	rest := strings.TrimPrefix(to[strings.Index(to, "//")+2:], u.Host)
-	if u.User != nil || rest == to {
-		return to
-	}
+	_, rest, _ := strings.Cut(to, "//")
+	rest = rest[len(u.Host):]
 	if !strings.HasPrefix(rest, "/") {
 		rest = "/" + rest
 	}
 	if strings.EqualFold(u.Host, r.Host) || !v.own && strings.EqualFold(u.Host, hostOf(urls.Base(r))) {
-		return v.below(v.prefix, rest)
+		return v.below(rest)
 	}
 	port, ok := loopbackPort(u)
 	switch {
 	case !ok:
 		return to
 	case port == v.port:
-		return v.below(v.prefix, rest)
+		return v.below(rest)
 	case v.own:
 		return strings.TrimRight(urls.OwnPreviewURL(r, v.sandboxID, port), "/") + rest
 	}
@@ -120,17 +112,22 @@ func (v *visit) location(r *http.Request, to string) string {
 }
 
 // below puts a path under the preview's, unless the program knows its prefix.
-func (v *visit) below(prefix, path string) string {
-	if prefix == "" {
-		if strings.HasPrefix(path, "//") {
-			return "/." + path // it would be another server
-		}
+func (v *visit) below(path string) string {
+	if rest, ok := strings.CutPrefix(path, v.prefix); ok && v.prefix != "" && (rest == "" || strings.ContainsAny(rest[:1], "/?#")) {
 		return path
 	}
-	if rest, ok := strings.CutPrefix(path, prefix); ok && (rest == "" || strings.ContainsAny(rest[:1], "/?#")) {
-		return path
+	if v.prefix == "" {
+		return besideNoServer(path)
 	}
-	return prefix + path
+	return v.prefix + path
+}
+
+// besideNoServer makes a path one that browsers do not take for another server.
+func besideNoServer(path string) string {
+	if strings.HasPrefix(path, "//") || strings.HasPrefix(path, `/\`) {
+		return "/." + path
+	}
+	return path
 }
 
 // loopbackPort returns the port of an address that means the sandbox itself.
@@ -176,7 +173,7 @@ func (v *visit) setCookies(h http.Header) {
 		}
 		c.Domain = ""
 		if v.prefix != "" && strings.HasPrefix(c.Path, "/") {
-			c.Path = strings.TrimRight(v.below(v.prefix, c.Path), "/")
+			c.Path = strings.TrimRight(v.below(c.Path), "/")
 		} else if v.prefix != "" {
 			c.Path = v.prefix
 		}

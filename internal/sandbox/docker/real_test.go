@@ -43,7 +43,8 @@ func TestHostile(t *testing.T) {
 // suite are the options of the suites.
 func (p *place) suite() sandboxtest.Options {
 	return sandboxtest.Options{
-		Image: p.image,
+		Image:      p.image,
+		SplitLinks: "the engine mounts its layers without an index of links",
 		Remove: func(_ context.Context, box sandbox.Box) error {
 			b := p.open()
 			defer func() { _ = b.Close() }()

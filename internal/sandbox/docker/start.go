@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/hostbox"
@@ -197,7 +199,7 @@ func send(conn *net.UnixConn, v any, files ...*os.File) error {
 		return fmt.Errorf("control message of %d bytes", len(data))
 	}
 	_, _, err = conn.WriteMsgUnix(data, rightsTo(files), nil)
-	return err
+	return hungUp(err)
 }
 
 // awaitReady reads what the first process says until it serves.
@@ -206,11 +208,11 @@ func awaitReady(conn *net.UnixConn) error {
 	buf := make([]byte, maxMessage)
 	for range most {
 		n, err := conn.Read(buf)
-		if errors.Is(err, io.EOF) || err == nil && n == 0 {
+		if err == nil && n == 0 {
 			return errDied
 		}
 		if err != nil {
-			return err
+			return hungUp(err)
 		}
 		done, err := judge(buf[:n])
 		if done || err != nil {
@@ -218,6 +220,15 @@ func awaitReady(conn *net.UnixConn) error {
 		}
 	}
 	return errors.New("the first process talks and does not serve")
+}
+
+// hungUp tells the end of the first process from other failures of the control
+// socket: what it had not read yet makes the end a reset.
+func hungUp(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) {
+		return errDied
+	}
+	return err
 }
 
 // judge reads a note; done says that the first process serves.

@@ -25,10 +25,12 @@ const containerID = "parley-sandbox"
 // insideProgram is where this program lies in the box.
 const insideProgram = "/.sandboxd"
 
-// flags are those of every runsc command about a box.
+// flags are those of every runsc command about a box. Access is
+// shared, so that gVisor does not hold back what is written: the disk's limit and a
+// crash are to find it at the host.
 func (b *Backend) flags(d dir) []string {
 	return []string{"--root=" + d.path(stateDir), "--log=" + d.path("runsc.log"), "--platform=systrap", "--overlay2=none",
-		"--network=sandbox", "--host-uds=none", "--ignore-cgroups", "--gso=false"}
+		"--network=sandbox", "--file-access=shared", "--host-uds=none", "--ignore-cgroups", "--gso=false"}
 }
 
 // runsc runs a command about a box and waits for it.

@@ -186,7 +186,7 @@ func (b *Backend) fork(ctx context.Context, d dir, spec sandbox.Spec) (*Box, err
 	} else {
 		rec.Ground.Program = b.program
 	}
-	if err := errors.Join(d.save(rec), b.disks.Copy(ctx, from.path(diskFile), d.path(diskFile))); err != nil {
+	if err := errors.Join(d.save(rec), b.copyDisk(ctx, from, d, spec.Limits)); err != nil {
 		return nil, err
 	}
 	return b.start(ctx, d, rec, image)

@@ -32,6 +32,9 @@ type Options struct {
 	Crash func(ctx context.Context, box sandbox.Box) error
 	// NoPrograms says that boxes have no processes that the real daemon could run.
 	NoPrograms bool
+	// SplitLinks is why the names of a file become files of their own in a copy, when
+	// one of them is written; "" = they stay one.
+	SplitLinks string
 	// Patience bounds every step; 0 = 30 s.
 	Patience time.Duration
 }

@@ -56,7 +56,7 @@ func (c *copier) openSource(n *node, path string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		err = unix.Fchmodat(parent, n.name, n.stat.Mode&0o7777|0o500, unix.AT_SYMLINK_NOFOLLOW)
+		err = chmodAt(parent, n.name, n.stat.Mode&0o7777|0o500)
 		if err := errors.Join(err, unix.Close(parent)); err != nil {
 			return 0, err
 		}
@@ -163,10 +163,10 @@ func (p *place) symlink(name string, st unix.Stat_t) error {
 
 func (p *place) regular(name string, st unix.Stat_t) error {
 	if !p.root && st.Mode&0o400 == 0 { // its owner closed it to itself
-		if err := unix.Fchmodat(p.src, name, st.Mode&0o7777|0o400, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return os.NewSyscallError("chmod", err)
+		if err := chmodAt(p.src, name, st.Mode&0o7777|0o400); err != nil {
+			return err
 		}
-		defer func() { _ = unix.Fchmodat(p.src, name, st.Mode&0o7777, unix.AT_SYMLINK_NOFOLLOW) }()
+		defer func() { _ = chmodAt(p.src, name, st.Mode&0o7777) }()
 	}
 	from, err := p.openFile(name, st)
 	if err != nil {

@@ -10,9 +10,7 @@ package treecopy
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 
@@ -44,7 +42,7 @@ func Copy(ctx context.Context, from, to string) error {
 	}
 	err = copyRoot(ctx, src, to, st)
 	if err != nil {
-		return errors.Join(err, remove(to))
+		return errors.Join(err, Remove(to))
 	}
 	return nil
 }
@@ -87,22 +85,6 @@ func openDir(root int, path string) (int, error) {
 		return 0, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return fd, nil
-}
-
-// remove deletes a half-made copy. Its directories are the server's to enter until
-// they are complete.
-func remove(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // node is a directory of the tree. Its path is not kept: many long ones would take
@@ -249,7 +231,7 @@ func (c *copier) restore() {
 			continue
 		}
 		if fd, err := openDir(c.src, n.parent.path()); err == nil {
-			_ = unix.Fchmodat(fd, n.name, n.stat.Mode&0o7777, 0)
+			_ = chmodAt(fd, n.name, n.stat.Mode&0o7777)
 			_ = unix.Close(fd)
 		}
 	}
