@@ -241,4 +241,3 @@ func (m *boxBench) fork(ctx context.Context, box sandbox.Box, what string, round
 	m.b.add(m.name("start from it"), startGoal, start)
 	return nil
 }
-

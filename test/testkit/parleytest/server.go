@@ -212,7 +212,7 @@ func (s *Server) end(sig syscall.Signal) {
 
 // removeSandboxes deletes all sandboxes of the data directory.
 func (s *Server) removeSandboxes() {
-	if _, err := os.Stat(filepath.Join(s.Dir, "sandboxes")); err != nil {
+	if _, err := os.Stat(filepath.Join(s.Dir, "parley.db")); err != nil {
 		return
 	}
 	s.Again()
