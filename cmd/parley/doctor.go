@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +74,21 @@ func (p *program) examine(ctx context.Context, loaded *config.Loaded, model stri
 	if p.probe != nil {
 		opts.Probe = func(ctx context.Context) []sandbox.Guarantee { return p.probe(ctx, loaded.Config) }
 	}
+	if p.probes != nil {
+		opts.Tiers = tiers(loaded.Config, p.probes(loaded.Config))
+	}
 	return doctor.Run(ctx, opts)
+}
+
+// tiers are the sandbox backends to try beside the local one. What the
+// configuration does not name is nice to know.
+func tiers(cfg config.Config, probes map[string]func(context.Context) ([]sandbox.Guarantee, error)) []doctor.Tier {
+	var list []doctor.Tier
+	for _, name := range slices.Sorted(maps.Keys(probes)) {
+		needed := slices.ContainsFunc(cfg.Templates(cfg.Sandbox), func(s config.SandboxSpec) bool { return s.Backend == name })
+		list = append(list, doctor.Tier{Name: name, Needed: needed, Try: probes[name]})
+	}
+	return list
 }
 
 // modelFiles are the files of the configuration that model calls need.

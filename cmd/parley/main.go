@@ -22,6 +22,7 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		env: config.Environ(), root: os.Geteuid() == 0, version: buildVersion(),
 		probe:  app.Probe,
+		probes: app.Probes,
 		inside: map[string]func([]string){app.InitCommand: app.SandboxInit},
 	}
 	p.serve = func(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error {

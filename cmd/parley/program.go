@@ -30,6 +30,8 @@ type program struct {
 	serve func(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error
 	// probe says what the local sandbox backend can do on this machine.
 	probe func(ctx context.Context, cfg config.Config) []sandbox.Guarantee
+	// probes try further sandbox backends, by name.
+	probes func(cfg config.Config) map[string]func(context.Context) ([]sandbox.Guarantee, error)
 	// inside are commands for the program's own use, which run inside a sandbox.
 	// They get the arguments after their name and need not return.
 	inside map[string]func(args []string)

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley/internal/config"
 	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/docker"
@@ -20,13 +19,6 @@ import (
 	"parley/internal/sandbox/usernet"
 	"parley/internal/sandboxd"
 )
-
-// Probe says what local sandboxes hold on this machine.
-func Probe(ctx context.Context, cfg config.Config) []sandbox.Guarantee {
-	opt := localOptions(cfg)
-	opt.Network = network(slog.New(slog.DiscardHandler), nil, false)
-	return local.Probe(ctx, opt)
-}
 
 // network connects sandboxes to the outside through a stack in this process, each
 // by its policy. record returns what is told of a sandbox's connections; nil =

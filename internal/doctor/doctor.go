@@ -48,6 +48,8 @@ type Options struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// Probe returns what the local sandbox backend has measured; nil = not available.
 	Probe func(ctx context.Context) []sandbox.Guarantee
+	// Tiers are further sandbox backends to try.
+	Tiers []Tier
 	// Server asks the configured server, with the configured key; nil = not checked.
 	Server func(ctx context.Context) error
 	// ServerNeeded says that the user named the server: it must answer.
@@ -72,11 +74,12 @@ func Run(ctx context.Context, opts Options) []Finding {
 	}
 	d := &doctor{Options: opts}
 	for _, check := range []func(context.Context) Finding{
-		d.namespaces, d.overlay, d.cgroups, d.landlock, d.seccomp, d.tun, d.docker,
+		d.namespaces, d.overlay, d.cgroups, d.landlock, d.seccomp, d.tun,
 	} {
 		d.findings = append(d.findings, check(ctx))
 	}
 	d.measured(ctx)
+	d.findings = append(d.findings, d.tiers(ctx)...)
 	for _, check := range []func(context.Context) Finding{
 		d.dataDirectory, d.diskSpace, d.openFiles, d.clock,
 	} {

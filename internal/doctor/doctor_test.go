@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/internal/doctor"
+	"parley/internal/fault"
 	"parley/internal/sandbox"
 )
 
@@ -83,8 +84,30 @@ func TestFindingsAreComplete(t *testing.T) {
 			t.Errorf("%s does not say what follows and how to mend it: %+v", f.Check, f)
 		}
 	}
-	if len(findings) != 14 {
+	if len(findings) != 13 {
 		t.Errorf("%d findings", len(findings))
+	}
+}
+
+// A backend that cannot be had is missing only where a template needs it.
+func TestTiers(t *testing.T) {
+	opts := options(t)
+	broken := func(context.Context) ([]sandbox.Guarantee, error) {
+		return nil, fault.New(fault.Unavailable, "none", "There is no engine.").WithHint("Start one.")
+	}
+	opts.Tiers = []doctor.Tier{{Name: "spare", Try: broken}, {Name: "needed", Needed: true, Try: broken},
+		{Name: "there", Try: func(context.Context) ([]sandbox.Guarantee, error) {
+			return []sandbox.Guarantee{{Name: "memory_limit", Holds: true}, {Name: "disk_limit", Detail: "none"}}, nil
+		}}}
+	findings := doctor.Run(t.Context(), opts)
+	if f := find(t, findings, "spare"); f.Level != doctor.Skipped || f.Found != "There is no engine. Start one." {
+		t.Errorf("%+v", f)
+	}
+	if f := find(t, findings, "needed"); f.Level != doctor.Missing {
+		t.Errorf("%+v", f)
+	}
+	if f := find(t, findings, "there"); f.Level != doctor.OK || !strings.Contains(f.Found, "memory_limit") || !strings.Contains(f.Follows, "disk_limit (none)") {
+		t.Errorf("%+v", f)
 	}
 }
 

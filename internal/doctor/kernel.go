@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -173,20 +172,5 @@ func (d *doctor) tun(context.Context) Finding {
 	f.Level, f.Found = Limited, "/dev/net/tun cannot be opened: "+err.Error()
 	f.Follows = "sandboxes may have no network of their own"
 	f.Mend = "modprobe tun; in a container, pass the device in with --device /dev/net/tun"
-	return f
-}
-
-func (d *doctor) docker(ctx context.Context) Finding {
-	const socket = "/var/run/docker.sock"
-	f := Finding{Check: "docker", Level: Skipped, Follows: "not needed: the Docker backend is not built yet"}
-	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		f.Found = "no Docker engine answers at " + socket
-		return f
-	}
-	_ = conn.Close()
-	f.Found = "a Docker engine listens at " + socket
 	return f
 }
