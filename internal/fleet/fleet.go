@@ -49,8 +49,9 @@ type Fleet struct {
 	jobs     sync.WaitGroup
 	mu       sync.Mutex
 	entries  map[string]*entry
-	homes    map[string]string // the sandbox that a box belongs to, where the ids differ
-	making   bool              // somebody makes room
+	homes    map[string]string    // the sandbox that a box belongs to, where the ids differ
+	making   bool                 // somebody makes room
+	pausing  map[string]time.Time // sandboxes that are paused for room at the moment, since when
 	closed   bool
 }
 
@@ -79,7 +80,7 @@ type live struct {
 // cannot be served.
 func New(opt Options) (*Fleet, error) {
 	f := &Fleet{opt: opt, specs: slices.Clone(opt.Specs), backends: map[string]sandbox.Backend{}, room: newRoom(opt.MaxLive),
-		pools: map[string]*pool{}, entries: map[string]*entry{}, homes: map[string]string{}}
+		pools: map[string]*pool{}, entries: map[string]*entry{}, homes: map[string]string{}, pausing: map[string]time.Time{}}
 	for _, b := range opt.Backends {
 		f.backends[b.Name()] = b
 	}

@@ -223,11 +223,11 @@ func (f *Fleet) makeRoom() {
 	again := time.NewTicker(roomTick)
 	defer again.Stop()
 	for f.goOnMaking() {
-		for _, id := range f.longestUnused(f.room.short()) {
-			f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.")
-		}
-		if f.room.short() == 0 {
-			continue
+		for _, id := range f.toPause(time.Now()) {
+			f.job(func() {
+				defer f.donePausing(id)
+				f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.")
+			})
 		}
 		select {
 		case <-f.ctx.Done():
@@ -235,6 +235,36 @@ func (f *Fleet) makeRoom() {
 		case <-again.C:
 		}
 	}
+}
+
+// pauseTime is how long a pause may take before another sandbox is paused in its
+// place: a backend that hangs must not hold up the others.
+const pauseTime = 2 * time.Second
+
+// toPause picks sandboxes to pause for those who wait, and notes that they are
+// being paused.
+func (f *Fleet) toPause(now time.Time) []string {
+	underWay := 0
+	f.mu.Lock()
+	for _, since := range f.pausing {
+		if now.Sub(since) < pauseTime {
+			underWay++
+		}
+	}
+	f.mu.Unlock()
+	ids := f.longestUnused(max(0, f.room.short()-underWay))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		f.pausing[id] = now
+	}
+	return ids
+}
+
+func (f *Fleet) donePausing(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pausing, id)
 }
 
 func (f *Fleet) startMaking() bool {

@@ -18,7 +18,7 @@ const (
 	quietTick    = 10 * time.Second
 	quietAfter   = time.Minute
 	lookTimeout  = 5 * time.Second
-	lookWidth    = 16 // at the same time
+	lookWidth    = 16 // of one backend, at the same time
 	maxIncidents = 20 // kept of each sandbox
 )
 
@@ -26,7 +26,10 @@ const (
 func (f *Fleet) look() {
 	var looks sync.WaitGroup
 	defer looks.Wait()
-	slots := make(chan struct{}, lookWidth)
+	slots := map[string]chan struct{}{}
+	for name := range f.backends {
+		slots[name] = make(chan struct{}, lookWidth)
+	}
 	tick := time.NewTicker(lookTick)
 	defer tick.Stop()
 	for {
@@ -35,7 +38,8 @@ func (f *Fleet) look() {
 			return
 		case <-tick.C:
 		}
-		for _, e := range f.due(time.Now()) {
+		for e, backend := range f.due(time.Now()) {
+			slots := slots[backend]
 			select {
 			case slots <- struct{}{}:
 			default: // those of a backend that hangs are slow; the rest comes next time
@@ -49,12 +53,12 @@ func (f *Fleet) look() {
 	}
 }
 
-// due lists the running sandboxes that were not looked at for long enough, and marks
-// them as looked at.
-func (f *Fleet) due(now time.Time) []*entry {
+// due lists the running sandboxes that were not looked at for long enough, with their
+// backends, and marks them as looked at.
+func (f *Fleet) due(now time.Time) map[*entry]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []*entry
+	due := map[*entry]string{}
 	for _, e := range f.entries {
 		pause := lookTick
 		if now.Sub(e.used) > quietAfter {
@@ -62,7 +66,7 @@ func (f *Fleet) due(now time.Time) []*entry {
 		}
 		if e.live != nil && !e.frozen && now.Sub(e.looked) >= pause-lookTick/2 {
 			e.looked = now.Add(lookTimeout) // no second one beside it
-			due = append(due, e)
+			due[e] = e.live.box.Handle().Backend
 		}
 	}
 	return due

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -295,5 +296,43 @@ func TestSeveralBackends(t *testing.T) {
 	}
 	if _, err := fleet.New(fleet.Options{Backends: w.opt.Backends, Specs: []fleet.Spec{{ID: "x", Backend: "other", Image: "debian"}}}); err == nil {
 		t.Error("an image for a backend without images is served")
+	}
+}
+
+// stuckBackend's boxes cannot be paused: the engine does not answer.
+type stuckBackend struct{ *boxtest.Backend }
+
+func (b *stuckBackend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
+	x, err := b.Backend.Create(ctx, spec)
+	return &stuckBox{x}, err
+}
+
+type stuckBox struct{ sandbox.Box }
+
+func (x *stuckBox) Pause(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestABackendThatHangsHoldsUpItsOwnSandboxesOnly(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, func(o *fleet.Options) {
+		o.MaxLive = 2
+		o.Backends = append(o.Backends, &stuckBackend{boxtest.NewNamed(dir, "stuck")})
+		o.Specs = append(o.Specs, fleet.Spec{ID: "stuck", Backend: "stuck"})
+	})
+	stuck, err := w.fleet.Start(t.Context(), fleet.StartRequest{Owner: owner, SpecID: "stuck"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.ensure(stuck.ID)
+	other := w.make() // used later: the stuck one is the first to be paused
+	third, err := w.fleet.Start(t.Context(), fleet.StartRequest{Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wait(third.ID, store.SandboxRunning)
+	if w.status(other) != store.SandboxPaused {
+		t.Errorf("the other one is %s", w.status(other))
 	}
 }

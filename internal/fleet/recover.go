@@ -29,7 +29,8 @@ func (f *Fleet) pausable(ids []string) []string {
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(ids, func(id string) bool {
 		e := f.entries[id]
-		return e == nil || e.live == nil || e.frozen || !f.canPause(e.live.box)
+		_, underWay := f.pausing[id]
+		return e == nil || e.live == nil || e.frozen || underWay || !f.canPause(e.live.box)
 	})
 }
 
