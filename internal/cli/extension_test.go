@@ -169,6 +169,8 @@ func extendedRun() []string {
 		notes(`{"tasks":[{` + task + `,"status":"waiting_for_confirmation"}]}`), notes(`{"tasks":[{` + task + `,"status":"finished"}]}`),
 		observes("task", "c2", `{"kind":"TaskObservation","content":[{"type":"text","text":"it is a library"}],"is_error":false,"task_id":"task_00000001"}`),
 		hookRan(`"hook_event_type":"Stop","success":true,"blocked":true,"exit_code":2,"reason":"the tests fail"`),
+		notes(`{"sandbox_incidents":[{"time":"2026-01-01T00:00:00Z","kind":"out_of_memory","text":"The sandbox reached its memory limit."}]}`),
+		notes(`{"sandbox_incidents":[{"time":"2026-01-01T00:00:00Z","kind":"out_of_memory","text":"The sandbox reached its memory limit."},{"time":"2026-01-01T00:00:09Z","kind":"disk_full","text":"The sandbox's\ndisk is full."}]}`),
 		says("agent", "done"), status("finished"),
 	}
 }

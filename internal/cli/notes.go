@@ -15,7 +15,7 @@ const maxProblems = 5
 var serverTroubles = map[string]string{"failed": "does not work", "degraded": "works in part", "needs_login": "needs a login", "stopped": "is stopped"}
 
 // notes shows what is new in what the server tells about a run: servers in trouble,
-// tasks of sub-agents, files that cannot be used.
+// tasks of sub-agents, files that cannot be used, limits that the sandbox ran into.
 func (p *printer) notes(n conversation.AgentNotes) {
 	for _, s := range n.Servers {
 		old := slices.IndexFunc(p.told.Servers, func(o conversation.ServerNote) bool { return o.Name == s.Name && o.State == s.State })
@@ -32,6 +32,11 @@ func (p *printer) notes(n conversation.AgentNotes) {
 		p.task(t)
 	}
 	p.problems(n.Problems)
+	for _, i := range n.Incidents {
+		if !slices.Contains(p.told.Incidents, i) {
+			p.line(yellow, "! "+cut(CleanLine(i.Text), lineRunes))
+		}
+	}
 	p.told = n
 }
 
