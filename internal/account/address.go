@@ -2,13 +2,14 @@ package account
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // secretName are the names of query parameters that hold keys.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|sig|auth|pass|code`)
+var secretName = lazyre.MustCompile(`(?i)key|token|secret|sig|auth|pass|code`)
 
 // AddressSecrets returns what of a base URL must not be shown to others: the
 // password of its userinfo, and the values of its query that are keys.

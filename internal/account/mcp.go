@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // Bounds of an MCP server's timeout, in seconds.
@@ -18,9 +18,9 @@ const (
 )
 
 var (
-	serverName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	variable   = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-	urlScheme  = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
+	serverName = lazyre.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	variable   = lazyre.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+	urlScheme  = lazyre.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*):`)
 )
 
 // ParseMCP validates and normalises an MCP configuration: URLs and names are

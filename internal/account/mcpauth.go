@@ -1,17 +1,17 @@
 package account
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // onlyNames are values of placeholders and what stands between them: no secrets.
-var onlyNames = regexp.MustCompile(`^(Bearer )?[ ,;:/=.@_-]*\$\{[A-Za-z_][A-Za-z0-9_]*\}(\$\{[A-Za-z_][A-Za-z0-9_]*\}|[ ,;:/=.@_-])*$`)
+var onlyNames = lazyre.MustCompile(`^(Bearer )?[ ,;:/=.@_-]*\$\{[A-Za-z_][A-Za-z0-9_]*\}(\$\{[A-Za-z_][A-Za-z0-9_]*\}|[ ,;:/=.@_-])*$`)
 
 // shownValue is the mask, or the value of a secret that only names others.
 func shownValue(s Secret) string {

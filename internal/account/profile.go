@@ -3,10 +3,10 @@ package account
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // MaxProfiles bounds the profiles of a user.
@@ -19,7 +19,7 @@ const (
 	CodeProfileNotFound = "profile_not_found"
 )
 
-var profileName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var profileName = lazyre.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // CheckProfileName returns Invalid for what cannot be the name of a profile: names
 // are parts of addresses, and "." and ".." mean something else there. loc is where

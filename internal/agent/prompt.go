@@ -3,12 +3,12 @@ package agent
 import (
 	_ "embed"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"parley/internal/content"
 	"parley/internal/conversation"
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/tool"
 )
@@ -81,7 +81,7 @@ func role(in PromptInput) string {
 const subAgent = "You work as a sub-agent on one task, and your last message is your answer to who gave it. "
 
 // roleEnd is what looks like the end of an untrusted role.
-var roleEnd = regexp.MustCompile(`(?i)<\s*/\s*untrusted_role[^>]*>?`)
+var roleEnd = lazyre.MustCompile(`(?i)<\s*/\s*untrusted_role[^>]*>?`)
 
 func sortedNames(m map[string]string) []string {
 	names := make([]string, 0, len(m))

@@ -34,6 +34,7 @@ func rules() map[string]rule {
 		"no init":                   noInit,
 		"no global logger":          noGlobalLogger,
 		"functions are not endless": length,
+		"expressions compile late":  expressions,
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"parley/internal/extension"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // What the cache directory holds: a scratch directory while a refresh is under
@@ -25,7 +25,7 @@ const (
 	maxCached     = 2 * maxLoaded // bytes
 )
 
-var cacheName = regexp.MustCompile(`^[0-9a-f]{32}\.json$`)
+var cacheName = lazyre.MustCompile(`^[0-9a-f]{32}\.json$`)
 
 // cacheKey is of everything that decides what a source holds.
 func cacheKey(s Source) string {

@@ -5,10 +5,10 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/skill"
 )
 
@@ -28,7 +28,7 @@ type Source struct {
 
 const sourceHint = "Write name=/absolute/directory or name=https://host/repository#ref:subdirectory, with org: or public: before the name."
 
-var sourceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var sourceName = lazyre.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // ParseSource reads "[org:|public:]name=location"; without a level it is org. It
 // looks at the text only: whether something is there, the first refresh finds out.
@@ -106,8 +106,8 @@ func (s Source) checkURL(address string, loopback bool) error {
 }
 
 var (
-	commitID = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
-	refName  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]{0,199}$`)
+	commitID = lazyre.MustCompile(`^[0-9a-fA-F]{40}$`)
+	refName  = lazyre.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/+@-]{0,199}$`)
 )
 
 // isRef holds the rules of git for names of branches and tags, and more.

@@ -17,6 +17,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/extension"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/skill"
 	"parley/internal/tool"
 )
@@ -55,8 +56,8 @@ func checkBrought(req *StartRequest) error {
 
 // refName are branches, tags and commits; gitPath is a directory of a repository.
 var (
-	refName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
-	gitPath = regexp.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$`)
+	refName = lazyre.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
+	gitPath = lazyre.MustCompile(`^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$`)
 )
 
 func checkPlugin(p conversation.Plugin) error {

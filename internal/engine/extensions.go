@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"regexp"
 	"time"
 
 	"parley/internal/account"
@@ -11,6 +10,7 @@ import (
 	"parley/internal/extension"
 	"parley/internal/fault"
 	"parley/internal/hook"
+	"parley/internal/lazyre"
 	"parley/internal/skill"
 	"parley/internal/store"
 	"parley/internal/subagent"
@@ -94,7 +94,7 @@ func (e *Engine) Agents() []subagent.Definition {
 }
 
 // skillName is what users may call a skill.
-var skillName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var skillName = lazyre.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // PutSkill stores a skill of an owner's: the text of a skill file. Conversations that
 // are loaded anew have it. Invalid, with the line, if it cannot be read.

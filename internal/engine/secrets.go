@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // keyless are the providers that need no API key.
@@ -315,7 +315,7 @@ func maskParts(parts []content.Part, m Masker) {
 // word. With anything else in them they are free text.
 var structural = map[string]bool{"kind": true, "type": true, "code": true}
 
-var plainWord = regexp.MustCompile(`^[A-Za-z_]{1,64}$`)
+var plainWord = lazyre.MustCompile(`^[A-Za-z_]{1,64}$`)
 
 // maskJSON masks the strings of a JSON value. A value without secrets is returned
 // as it is, byte for byte.

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +11,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/store"
 )
@@ -125,7 +125,7 @@ func (l *live) titled(resp *llm.Response, now string) error {
 	return l.rename(now, title)
 }
 
-var titleNoise = regexp.MustCompile(`(?i)^(title|titel|titre|título)\s*[:：]\s*`)
+var titleNoise = lazyre.MustCompile(`(?i)^(title|titel|titre|título)\s*[:：]\s*`)
 
 // cleanTitle makes a title of what a model says: its first line with words, without
 // decoration; "" if there is none.

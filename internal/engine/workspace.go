@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/extension"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/sandbox"
 	"parley/internal/tool"
 )
@@ -32,9 +32,9 @@ var gitHosts = map[string]string{"": "github.com", "github": "github.com", "gitl
 	"bitbucket": "bitbucket.org", "azure_devops": "dev.azure.com", "forgejo": "codeberg.org"}
 
 // repositoryName is "owner/name", with groups in between where a provider has them.
-var repositoryName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$`)
+var repositoryName = lazyre.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$`)
 
-var branchName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
+var branchName = lazyre.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
 
 // workspace makes the working directory ready and returns its path inside.
 func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, conv *conversation.Conversation, hands tool.Hands) (string, error) {

@@ -3,16 +3,16 @@ package extension
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 
 	"parley/internal/account"
+	"parley/internal/lazyre"
 )
 
 var (
-	placeholder = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.-]*?)(?::-[^}]*)?\}`)
+	placeholder = lazyre.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.-]*?)(?::-[^}]*)?\}`)
 	// plainValue has nothing that means something to a shell, within quotes or without.
-	plainValue = regexp.MustCompile(`^[A-Za-z0-9/._@+:=,%-]*$`)
+	plainValue = lazyre.MustCompile(`^[A-Za-z0-9/._@+:=,%-]*$`)
 )
 
 // values are the user's parameters as texts.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/fault"
 	"parley/internal/hook"
+	"parley/internal/lazyre"
 	"parley/internal/skill"
 )
 
@@ -25,8 +25,8 @@ const maxPlugins = 100
 var manifests = []string{".plugin/plugin.json", ".claude-plugin/plugin.json", "plugin.json"}
 
 var (
-	pluginName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	plainRoot  = regexp.MustCompile(`^/[A-Za-z0-9/._@+-]*$`)
+	pluginName = lazyre.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	plainRoot  = lazyre.MustCompile(`^/[A-Za-z0-9/._@+-]*$`)
 )
 
 // manifest is what of a plugin.json is used. The members beside the name are paths
@@ -90,7 +90,7 @@ func (l *loader) plugin() (Bundle, error) {
 }
 
 // ownRoot are the names that plugins have for their directory.
-var ownRoot = regexp.MustCompile(`\$\{(?:CLAUDE_)?PLUGIN_ROOT\}|\$(?:CLAUDE_)?PLUGIN_ROOT\b`)
+var ownRoot = lazyre.MustCompile(`\$\{(?:CLAUDE_)?PLUGIN_ROOT\}|\$(?:CLAUDE_)?PLUGIN_ROOT\b`)
 
 // fillRoot puts the plugin's directory into a text.
 func (p *plugin) fillRoot(text string) string {

@@ -3,13 +3,13 @@ package frontmatter
 import (
 	"errors"
 	"io"
-	"regexp"
 	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"parley/internal/content"
+	"parley/internal/lazyre"
 )
 
 // maxQuoted bounds what an error quotes, in characters.
@@ -52,7 +52,7 @@ func decode(text string) (root *yaml.Node, err error) {
 }
 
 // plainLine is a key with a value that has no mark of YAML at its beginning.
-var plainLine = regexp.MustCompile(`^([A-Za-z][\w-]*):[ \t]+([^\s"'\[{|>&*!%@` + "`" + `#].*)$`)
+var plainLine = lazyre.MustCompile(`^([A-Za-z][\w-]*):[ \t]+([^\s"'\[{|>&*!%@` + "`" + `#].*)$`)
 
 // quoteValues puts the value of each line that is a key with a plain text between
 // quotes, where YAML would take something in the text for its own.
@@ -66,7 +66,7 @@ func quoteValues(matter string) string {
 	return strings.Join(lines, "\n")
 }
 
-var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
+var yamlPrefix = lazyre.MustCompile(`^yaml: (line \d+: )?`)
 
 // reason is an error of the decoder without the line, which is often that of
 // something before it.

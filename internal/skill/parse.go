@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"parley/internal/content"
 	"parley/internal/glob"
+	"parley/internal/lazyre"
 )
 
 // Bounds of a skill's file.
@@ -46,7 +46,7 @@ func (p *Problem) Error() string {
 // 17.3): of a workspace or home, and of a repository that has nothing else.
 var skillDirs = []string{".agents/skills/", ".openhands/skills/", ".openhands/microagents/", "skills/", "microagents/"}
 
-var agentSkillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var agentSkillName = lazyre.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Parse reads a skill from a file. file is its path relative to the place that it
 // was found in (a workspace, a home, a plugin), with slashes; it decides what the
@@ -251,7 +251,7 @@ func compile(pattern string) (*glob.Pattern, error) {
 	return glob.Compile(pattern)
 }
 
-var inputVariable = regexp.MustCompile(`\$\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
+var inputVariable = lazyre.MustCompile(`\$\{([a-zA-Z_][a-zA-Z0-9_]*)\}`)
 
 // inferTask makes a task of a skill with inputs (legacy API 17.1), and of one that
 // is declared to be a task and has ${variables}: others have them in their examples

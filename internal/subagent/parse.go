@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"parley/internal/lazyre"
 	"parley/internal/skill"
 )
 
@@ -134,7 +134,7 @@ func withoutTools(tools, not []string) []string {
 	return slices.DeleteFunc(tools, func(name string) bool { return slices.Contains(not, name) })
 }
 
-var example = regexp.MustCompile(`(?s)<example>(.*?)</example>`)
+var example = lazyre.MustCompile(`(?s)<example>(.*?)</example>`)
 
 // splitExamples takes the examples out of a description.
 func splitExamples(text string) (description string, examples []string) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +12,7 @@ import (
 	"parley/internal/content"
 	"parley/internal/fault"
 	"parley/internal/hook"
+	"parley/internal/lazyre"
 )
 
 // Bounds of a definition.
@@ -24,7 +24,7 @@ const (
 )
 
 // agentName is what an agent may be called: models write it, and it stands in prompts.
-var agentName = regexp.MustCompile(`^[\pL\pN](?:[\pL\pN ._:/@-]{0,98}[\pL\pN])?$`)
+var agentName = lazyre.MustCompile(`^[\pL\pN](?:[\pL\pN ._:/@-]{0,98}[\pL\pN])?$`)
 
 // reader reads a definition out of JSON values and collects what is wrong. What is
 // wrong reads as absent.

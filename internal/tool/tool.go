@@ -12,11 +12,11 @@ import (
 	"errors"
 	"io/fs"
 	"net"
-	"regexp"
 	"time"
 
 	"parley/internal/account"
 	"parley/internal/content"
+	"parley/internal/lazyre"
 )
 
 // Spec describes a tool to models and clients.
@@ -115,7 +115,7 @@ type Look struct {
 func (e *Env) StateDir() string { return "/tmp/.parley-" + e.Label() }
 
 // plainID are the conversation ids that can name terminals and files.
-var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var plainID = lazyre.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Label names the conversation in letters that terminals and paths can hold:
 // legacy clients choose ids with spaces, quotes and what not.

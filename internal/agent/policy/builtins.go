@@ -1,8 +1,9 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 func (c *command) changeDir() data {
@@ -289,7 +290,7 @@ func (c *command) container() data {
 }
 
 // hostMount is a mount of all of this machine, or of what governs it.
-var hostMount = regexp.MustCompile(`(?:-v|--volume|source|src)[ =]?(?:/|/etc|/root|/home|/proc|/dev|/var|~|/var/run|/run)/?(?::|,| )`)
+var hostMount = lazyre.MustCompile(`(?:-v|--volume|source|src)[ =]?(?:/|/etc|/root|/home|/proc|/dev|/var|~|/var/run|/run)/?(?::|,| )`)
 
 func (c *command) git() data {
 	o, rest := leading(c.args, "-c -C --git-dir --work-tree --namespace --exec-path --config-env", false)

@@ -1,9 +1,10 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // fileHandler returns what follows a command that changes files.
@@ -109,7 +110,7 @@ func (c *command) format() data {
 }
 
 // harmlessDisk are uses of the disk tools that only show something.
-var harmlessDisk = regexp.MustCompile(`^\S+(?: (?:-l|--list|-n|--version|-V|--help|-h|list|info|status|luksDump|isLuks|print|-p|id-ctrl|smart-log|-I|-i|-t|-tT|--detail|-D|iostat|get|--scan|-N))+(?: |$)|^(?:parted|sfdisk|fdisk|mdadm|tune2fs).* (?:print|-l|--dump|-d)(?: |$)`)
+var harmlessDisk = lazyre.MustCompile(`^\S+(?: (?:-l|--list|-n|--version|-V|--help|-h|list|info|status|luksDump|isLuks|print|-p|id-ctrl|smart-log|-I|-i|-t|-tT|--detail|-D|iostat|get|--scan|-N))+(?: |$)|^(?:parted|sfdisk|fdisk|mdadm|tune2fs).* (?:print|-l|--dump|-d)(?: |$)`)
 
 func (c *command) disk() data {
 	line := c.line()
@@ -230,7 +231,7 @@ func (c *command) mode() data {
 	return data{}
 }
 
-var setsID = regexp.MustCompile(`^(?:[ugoa,]*[+=][rwxXt]*s|0?[4-7][0-7]{3}$)`)
+var setsID = lazyre.MustCompile(`^(?:[ugoa,]*[+=][rwxXt]*s|0?[4-7][0-7]{3}$)`)
 
 func (c *command) sensitiveMode(p string) {
 	if regexpShadow.MatchString(p) {
@@ -238,7 +239,7 @@ func (c *command) sensitiveMode(p string) {
 	}
 }
 
-var regexpShadow = regexp.MustCompile(`^/etc/(?:g?shadow|passwd|sudoers)`)
+var regexpShadow = lazyre.MustCompile(`^/etc/(?:g?shadow|passwd|sudoers)`)
 
 // change is what changes the files that it names.
 func (c *command) change() data {

@@ -1,11 +1,11 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"parley/internal/conversation"
+	"parley/internal/lazyre"
 )
 
 // The phrases of somebody who talks to the model in place of the user. Texts are
@@ -22,8 +22,8 @@ var (
 )
 
 // phrase compiles a pattern in which a blank stands for any white space.
-func phrase(pattern string) *regexp.Regexp {
-	return regexp.MustCompile(strings.ReplaceAll(pattern, " ", `\s`))
+func phrase(pattern string) *lazyre.Regexp {
+	return lazyre.MustCompile(strings.ReplaceAll(pattern, " ", `\s`))
 }
 
 // injection looks for such phrases, and for characters that hide what is written.

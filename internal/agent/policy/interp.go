@@ -1,8 +1,9 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 func isShell(name string) bool {
@@ -14,7 +15,7 @@ func isShell(name string) bool {
 }
 
 // interpreters are programs that run code in another language than the shell's.
-var interpreters = regexp.MustCompile(`^(?:python|pypy|ipython|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|Rscript|osascript|ghci|elixir|groovy|jshell)[\d.]*$`)
+var interpreters = lazyre.MustCompile(`^(?:python|pypy|ipython|perl|ruby|irb|node|nodejs|deno|bun|php|lua|luajit|tclsh|Rscript|osascript|ghci|elixir|groovy|jshell)[\d.]*$`)
 
 func isInterpreter(name string) bool { return interpreters.MatchString(name) }
 
@@ -117,16 +118,16 @@ func (c *command) codeFile(name data) {
 
 // Words of code in the usual languages. Together, not alone, they say something.
 var (
-	fetchesInCode = regexp.MustCompile(`(?i)\burlopen\b|\burlretrieve\b|\brequests\.(?:get|post)\b|\bhttpx?\.(?:get|request)\b|\bfetch\(|Net::HTTP|open-uri|URI\.open|LWP::|file_get_contents\(\s*['"]https?:|\bWebClient\b|Invoke-WebRequest`)
-	runsInCode    = regexp.MustCompile(`\bexec\s*\(|\beval\b|\bos\.system\b|\bos\.popen\b|\bos\.exec|\bos\.spawn|\bsubprocess\b|\bpty\.spawn\b|\bchild_process\b|\bexecSync\b|\bspawn|\bsystem\b|\bpopen\b|\bpassthru\b|\bshell_exec\b|\bIO\.popen\b|\bKernel\.|\bcompile\(|\bFunction\(|\bqx\b|` + "`")
+	fetchesInCode = lazyre.MustCompile(`(?i)\burlopen\b|\burlretrieve\b|\brequests\.(?:get|post)\b|\bhttpx?\.(?:get|request)\b|\bfetch\(|Net::HTTP|open-uri|URI\.open|LWP::|file_get_contents\(\s*['"]https?:|\bWebClient\b|Invoke-WebRequest`)
+	runsInCode    = lazyre.MustCompile(`\bexec\s*\(|\beval\b|\bos\.system\b|\bos\.popen\b|\bos\.exec|\bos\.spawn|\bsubprocess\b|\bpty\.spawn\b|\bchild_process\b|\bexecSync\b|\bspawn|\bsystem\b|\bpopen\b|\bpassthru\b|\bshell_exec\b|\bIO\.popen\b|\bKernel\.|\bcompile\(|\bFunction\(|\bqx\b|` + "`")
 	// evaluates is the part of runsInCode that runs a text as code.
-	evaluates     = regexp.MustCompile(`\bexec\s*\(|\beval\b|\bos\.system\b|\bos\.popen\b|\bsubprocess\b|\bexecSync\b|\bchild_process\b|\bshell_exec\b|\bFunction\(`)
-	decodesInCode = regexp.MustCompile(`(?i)b64decode|base64_decode|decode64|frombase64|\batob\(|['"]base64['"]|fromhex|unhexlify|\bmarshal\.loads|\bcodecs\.decode|\bpack\(`)
-	socketInCode  = regexp.MustCompile(`(?i)\bsocket\b|TCPSocket|fsockopen|net\.connect|net\.Socket`)
-	shellInCode   = regexp.MustCompile(`dup2|pty\.spawn|/bin/(?:ba|da|z)?sh|\bcmd\.exe`)
-	removesInCode = regexp.MustCompile(`\brmtree\b|\brm_rf\b|\bremove_tree\b|\brmSync\b|\brmdirSync\b|\brm\(|\brimraf\b|\bunlink\b|\bos\.remove|remove_entry|\brm_r\b`)
-	opensInCode   = regexp.MustCompile(`\bopen\(|\bwrite|appendFile|file_put_contents|copyfile|shutil\.`)
-	quotedInCode  = regexp.MustCompile(`"(?:[^"\\]|\\.)+"|'(?:[^'\\]|\\.)+'|` + "`[^`]+`" + `|\bq[qxw]?[{(|/]([^})|/]+)[})|/]`)
+	evaluates     = lazyre.MustCompile(`\bexec\s*\(|\beval\b|\bos\.system\b|\bos\.popen\b|\bsubprocess\b|\bexecSync\b|\bchild_process\b|\bshell_exec\b|\bFunction\(`)
+	decodesInCode = lazyre.MustCompile(`(?i)b64decode|base64_decode|decode64|frombase64|\batob\(|['"]base64['"]|fromhex|unhexlify|\bmarshal\.loads|\bcodecs\.decode|\bpack\(`)
+	socketInCode  = lazyre.MustCompile(`(?i)\bsocket\b|TCPSocket|fsockopen|net\.connect|net\.Socket`)
+	shellInCode   = lazyre.MustCompile(`dup2|pty\.spawn|/bin/(?:ba|da|z)?sh|\bcmd\.exe`)
+	removesInCode = lazyre.MustCompile(`\brmtree\b|\brm_rf\b|\bremove_tree\b|\brmSync\b|\brmdirSync\b|\brm\(|\brimraf\b|\bunlink\b|\bos\.remove|remove_entry|\brm_r\b`)
+	opensInCode   = lazyre.MustCompile(`\bopen\(|\bwrite|appendFile|file_put_contents|copyfile|shutil\.`)
+	quotedInCode  = lazyre.MustCompile(`"(?:[^"\\]|\\.)+"|'(?:[^'\\]|\\.)+'|` + "`[^`]+`" + `|\bq[qxw]?[{(|/]([^})|/]+)[})|/]`)
 )
 
 // maxStrings bounds how many texts in quotes of one piece of code are looked at.
@@ -215,7 +216,7 @@ func codeFileText(s *scan, text string) {
 }
 
 var (
-	fetchedCode  = regexp.MustCompile(`\b(?:exec|eval|os\.system|Function)\s*\(\s*[^\n;]{0,60}(?:urlopen|requests\.get|httpx\.get|file_get_contents\(\s*['"]https?:|Net::HTTP)`)
-	decodedCode  = regexp.MustCompile(`\b(?:exec|eval|os\.system|Function)\s*\(\s*[^\n;]{0,60}(?:b64decode|base64_decode|atob\(|fromhex|unhexlify|marshal\.loads)`)
-	deletingCode = regexp.MustCompile(`\b(?:rmtree|rm_rf|remove_tree|rmSync|rimraf)\s*\(\s*['"](?:/|~|/home|/etc|/usr|/var)/?['"]`)
+	fetchedCode  = lazyre.MustCompile(`\b(?:exec|eval|os\.system|Function)\s*\(\s*[^\n;]{0,60}(?:urlopen|requests\.get|httpx\.get|file_get_contents\(\s*['"]https?:|Net::HTTP)`)
+	decodedCode  = lazyre.MustCompile(`\b(?:exec|eval|os\.system|Function)\s*\(\s*[^\n;]{0,60}(?:b64decode|base64_decode|atob\(|fromhex|unhexlify|marshal\.loads)`)
+	deletingCode = lazyre.MustCompile(`\b(?:rmtree|rm_rf|remove_tree|rmSync|rimraf)\s*\(\s*['"](?:/|~|/home|/etc|/usr|/var)/?['"]`)
 )

@@ -1,10 +1,10 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
 
 	"parley/internal/conversation"
+	"parley/internal/lazyre"
 )
 
 // line is the command in one line: its name without directory, its words with one
@@ -30,7 +30,7 @@ const maxLine = 16 << 10
 type linePattern struct {
 	rule rule
 	risk string
-	re   *regexp.Regexp
+	re   *lazyre.Regexp
 }
 
 // judgeLine holds the command against the patterns.
@@ -47,11 +47,11 @@ func (c *command) judgeLine() {
 }
 
 func high(r rule, re string) linePattern {
-	return linePattern{r, conversation.RiskHigh, regexp.MustCompile(`^(?:` + re + `)`)}
+	return linePattern{r, conversation.RiskHigh, lazyre.MustCompile(`^(?:` + re + `)`)}
 }
 
 func medium(r rule, re string) linePattern {
-	return linePattern{r, conversation.RiskMedium, regexp.MustCompile(`^(?:` + re + `)`)}
+	return linePattern{r, conversation.RiskMedium, lazyre.MustCompile(`^(?:` + re + `)`)}
 }
 
 // linePatterns are what is dangerous by its line alone, after what stands before
@@ -92,13 +92,13 @@ var linePatterns = []linePattern{
 }
 
 // isDatabase are clients of databases, whose arguments and input are SQL.
-var isDatabase = regexp.MustCompile(`^(?:psql|mysql|mariadb|sqlite3?|sqlcmd|clickhouse-client|cockroach|snowsql|bq|duckdb|mongo|mongosh|usql|pgcli|mycli|litecli|cqlsh)$`)
+var isDatabase = lazyre.MustCompile(`^(?:psql|mysql|mariadb|sqlite3?|sqlcmd|clickhouse-client|cockroach|snowsql|bq|duckdb|mongo|mongosh|usql|pgcli|mycli|litecli|cqlsh)$`)
 
 var (
-	dropsAll    = regexp.MustCompile(`(?i)\bdrop\s+(?:database|schema|user|role|keyspace)\b|dropDatabase\s*\(|\bcopy\b[^;]*\b(?:to|from)\s+program\b|xp_cmdshell|\bsys_exec\b`)
-	dropsSome   = regexp.MustCompile(`(?i)\bdrop\s+(?:table|view|index|column)\b|\btruncate\b|\balter\s+(?:user|role|table)\b|\bgrant\b|\bdeleteMany\s*\(\s*\{\s*\}|\.drop\s*\(|\bload_file\s*\(|\binto\s+(?:outfile|dumpfile)\b`)
-	wholeDelete = regexp.MustCompile(`(?i)\b(?:delete\s+from\s+[\w."` + "`" + `]+|update\s+[\w."` + "`" + `]+\s+set\b[^;]*)`)
-	shellEscape = regexp.MustCompile(`(?m)(?:^|\s)(?:\\!|\.(?:shell|system)\s)\s*(.+)`)
+	dropsAll    = lazyre.MustCompile(`(?i)\bdrop\s+(?:database|schema|user|role|keyspace)\b|dropDatabase\s*\(|\bcopy\b[^;]*\b(?:to|from)\s+program\b|xp_cmdshell|\bsys_exec\b`)
+	dropsSome   = lazyre.MustCompile(`(?i)\bdrop\s+(?:table|view|index|column)\b|\btruncate\b|\balter\s+(?:user|role|table)\b|\bgrant\b|\bdeleteMany\s*\(\s*\{\s*\}|\.drop\s*\(|\bload_file\s*\(|\binto\s+(?:outfile|dumpfile)\b`)
+	wholeDelete = lazyre.MustCompile(`(?i)\b(?:delete\s+from\s+[\w."` + "`" + `]+|update\s+[\w."` + "`" + `]+\s+set\b[^;]*)`)
+	shellEscape = lazyre.MustCompile(`(?m)(?:^|\s)(?:\\!|\.(?:shell|system)\s)\s*(.+)`)
 )
 
 // sql judges statements, and the commands that a client can start from them.

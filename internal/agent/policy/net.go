@@ -1,8 +1,9 @@
 package policy
 
 import (
-	"regexp"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // isFetcher reports whether a command brings in what others wrote, and can send.
@@ -40,12 +41,12 @@ func (c *command) fetch() data {
 }
 
 // metadataHost is where the machines of a cloud find their credentials.
-var metadataHost = regexp.MustCompile(`169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal|metadata\.azure|100\.100\.100\.200|fd00:ec2::254|\[fd00:ec2|2852039166|0xa9fea9fe`)
+var metadataHost = lazyre.MustCompile(`169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal|metadata\.azure|100\.100\.100\.200|fd00:ec2::254|\[fd00:ec2|2852039166|0xa9fea9fe`)
 
 // toItself is a request to this machine.
-var toItself = regexp.MustCompile(`(?:^|[\s/@'"=])(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1\]|::1|host\.docker\.internal)(?:[:/\s'"]|$)`)
+var toItself = lazyre.MustCompile(`(?:^|[\s/@'"=])(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|\[::1\]|::1|host\.docker\.internal)(?:[:/\s'"]|$)`)
 
-var namedFile = regexp.MustCompile(`(?:^|=)[@<]([^;,]+)`)
+var namedFile = lazyre.MustCompile(`(?:^|=)[@<]([^;,]+)`)
 
 // sends judges what a command sends to others.
 func (s *shell) sends(ds ...data) {
@@ -77,7 +78,7 @@ func (c *command) connects(line string) {
 	}
 }
 
-var execOption = regexp.MustCompile(`(?i)^(?:nc|ncat|netcat)\b.* (?:-[a-z46]*[ec]|--exec|--sh-exec|--lua-exec)(?:[ =]|$)|^socat\b.*\b(?:exec|system)[:.]`)
+var execOption = lazyre.MustCompile(`(?i)^(?:nc|ncat|netcat)\b.* (?:-[a-z46]*[ec]|--exec|--sh-exec|--lua-exec)(?:[ =]|$)|^socat\b.*\b(?:exec|system)[:.]`)
 
 // download is a command that writes what it fetches to a file.
 func (c *command) download(takes string, names ...string) data {

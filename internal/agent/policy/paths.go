@@ -2,8 +2,9 @@ package policy
 
 import (
 	"path"
-	"regexp"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // resolve makes a path plain: ~ is the home directory, what is relative is so to
@@ -29,19 +30,19 @@ func resolve(cwd, p string) string {
 }
 
 // homeOf is a path inside of a home directory, as ~user/x or /home/user/x.
-var homeOf = regexp.MustCompile(`^(?:/home/|/Users/|~)([^/]+)/(.+)$`)
+var homeOf = lazyre.MustCompile(`^(?:/home/|/Users/|~)([^/]+)/(.+)$`)
 
 // wholes are directories whose content is the system or all that somebody has.
-var wholes = regexp.MustCompile(`^(?:/|~[^/]*|/(?:home|Users)(?:/[^/]+)?|/root` +
+var wholes = lazyre.MustCompile(`^(?:/|~[^/]*|/(?:home|Users)(?:/[^/]+)?|/root` +
 	`|/(?:bin|boot|dev|etc|lib|lib32|lib64|libx32|mnt|media|opt|proc|run|sbin|srv|sys|usr|var|System|Library|Applications)` +
 	`|/usr/(?:bin|lib|lib64|local|local/bin|sbin|share|libexec|include)|/var/(?:lib|spool|mail|www|db|backups)` +
 	`|/etc/(?:ssh|pam\.d|systemd|ssl)|(?:\.\./)*\.\.)$`)
 
 // inSystem are paths that belong to the system.
-var inSystem = regexp.MustCompile(`^/(?:bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library)/`)
+var inSystem = lazyre.MustCompile(`^/(?:bin|boot|dev|etc|lib|lib32|lib64|opt|proc|root|run|sbin|srv|sys|usr|var|System|Library)/`)
 
 // anything are parts of a path that match every name, or nearly so.
-var anything = regexp.MustCompile(`^[.?*{},\[\]!^]*\*[.?*{},\[\]!^]*$`)
+var anything = lazyre.MustCompile(`^[.?*{},\[\]!^]*\*[.?*{},\[\]!^]*$`)
 
 // isWhole reports whether deleting p deletes everything, be it written as the
 // directory or as what matches all that is in it.
@@ -62,13 +63,13 @@ func isWorkspace(p string) bool {
 }
 
 // disks are devices with somebody's data on them.
-var disks = regexp.MustCompile(`^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md|dm-|loop|nbd|mapper/|disk/|rdisk|disk\d|sda|\*|` + hole + `|mem$|kmem$|port$)`)
+var disks = lazyre.MustCompile(`^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|md|dm-|loop|nbd|mapper/|disk/|rdisk|disk\d|sda|\*|` + hole + `|mem$|kmem$|port$)`)
 
 func isDisk(p string) bool { return disks.MatchString(p) }
 
 // highPaths are files by which others get in, or that run as the system, or that
 // run outside of the sandbox where its files are shared with somebody.
-var highPaths = regexp.MustCompile(`^(?:~/\.ssh(?:/(?:authorized_keys2?|rc|environment|config|id_[^/]*))?$` +
+var highPaths = lazyre.MustCompile(`^(?:~/\.ssh(?:/(?:authorized_keys2?|rc|environment|config|id_[^/]*))?$` +
 	`|/etc/(?:passwd|shadow|group|gshadow|sudoers|crontab|anacrontab|ld\.so\.(?:preload|conf)|hosts\.(?:allow|deny)|rc\.local|profile|environment|bash\.bashrc|bashrc|inittab|fstab|securetty)-?$` +
 	`|/etc/(?:sudoers\.d|cron[^/]*|ssh|pam\.d|init\.d|rc\d?\.d|systemd|profile\.d|ld\.so\.conf\.d|security|update-motd\.d|polkit-1|udev|modprobe\.d|xinetd\.d)(?:/|$)` +
 	`|/var/spool/(?:cron|at)(?:/|$)|/(?:usr/)?lib/systemd(?:/|$)` +
@@ -78,7 +79,7 @@ var highPaths = regexp.MustCompile(`^(?:~/\.ssh(?:/(?:authorized_keys2?|rc|envir
 	`|(?:.*/)?\.git/(?:hooks(?:/|$)|config$)|(?:.*/)?\.husky/_/)`)
 
 // mediumPaths are files that run or decide later what runs, as the same user.
-var mediumPaths = regexp.MustCompile(`^(?:/etc/|~/\.ssh/` +
+var mediumPaths = lazyre.MustCompile(`^(?:/etc/|~/\.ssh/` +
 	`|~/\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc|login|inputrc|xinitrc|xprofile|xsession|pam_environment|netrc|gitconfig|npmrc|pypirc|vimrc|tmux\.conf|screenrc|pythonrc)$` +
 	`|~/\.config/(?:fish/|autostart/|systemd/|git/|nvim/)|~/\.local/(?:bin/|share/systemd/)|~/\.(?:aws|kube|docker|gnupg)(?:/|$)` +
 	`|~/Library/Launch(?:Agents|Daemons)/|/Library/Launch(?:Agents|Daemons)/` +
@@ -101,7 +102,7 @@ func judgePath(s *scan, p string) {
 }
 
 // secrets are files with credentials in them.
-var secrets = regexp.MustCompile(`^(?:~/\.ssh(?:/(?:id_[a-z0-9]+|[^/]*\.pem|[^/]*_key|identity|\*))?$|/etc/(?:g?shadow-?|ssh/ssh_host_[a-z0-9]+_key|sudoers)$` +
+var secrets = lazyre.MustCompile(`^(?:~/\.ssh(?:/(?:id_[a-z0-9]+|[^/]*\.pem|[^/]*_key|identity|\*))?$|/etc/(?:g?shadow-?|ssh/ssh_host_[a-z0-9]+_key|sudoers)$` +
 	`|~/\.(?:aws|gnupg|azure|kube|docker|password-store|mozilla)(?:/.*)?$|~/\.config/(?:gcloud|gh|google-chrome|chromium|doctl)(?:/.*)?$` +
 	`|~/\.(?:netrc|pgpass|git-credentials|npmrc|pypirc|my\.cnf|vault-token|bash_history|zsh_history)$` +
 	`|/proc/[^/]+/environ$|/(?:var/)?run/secrets(?:/.*)?$|.*\.kdbx$|(?:.*/)?id_(?:rsa|dsa|ecdsa|ed25519)$)`)
@@ -116,6 +117,6 @@ func isEnvFile(p string) bool {
 }
 
 // laterPaths are files that a shell reads as commands some time.
-var laterPaths = regexp.MustCompile(`(?:\.(?:sh|bash|zsh|ksh)|/\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|envrc)|(?:^|/)\.envrc|\.git/hooks/[^/]+|\.husky/[^/]+)$|^/etc/(?:profile|bash\.bashrc|rc\.local|cron\.(?:hourly|daily|weekly|monthly)/)`)
+var laterPaths = lazyre.MustCompile(`(?:\.(?:sh|bash|zsh|ksh)|/\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|zshenv|zprofile|zlogin|envrc)|(?:^|/)\.envrc|\.git/hooks/[^/]+|\.husky/[^/]+)$|^/etc/(?:profile|bash\.bashrc|rc\.local|cron\.(?:hourly|daily|weekly|monthly)/)`)
 
 func runsLater(p string) bool { return laterPaths.MatchString(p) }

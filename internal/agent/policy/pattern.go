@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // byPattern judges what a call would run and write, and looks for instructions
@@ -219,7 +220,7 @@ func (r *reader) text(name, text string, args []data) {
 }
 
 // isSQL tells a statement from a question to a search engine.
-var isSQL = regexp.MustCompile(`(?i)^\s*(?:select|insert|update|delete|drop|truncate|alter|create|grant|revoke|with|copy|begin|exec|use|set)\b`)
+var isSQL = lazyre.MustCompile(`(?i)^\s*(?:select|insert|update|delete|drop|truncate|alter|create|grant|revoke|with|copy|begin|exec|use|set)\b`)
 
 func (r *reader) command(sh *shell, text string, args []data) {
 	if r.tool == "file_editor" || r.tool == "planning_file_editor" {

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // maxExact is the largest whole number that a float64 tells from its neighbours.
@@ -75,7 +76,7 @@ func number(n json.Number) json.Number {
 }
 
 // savedOutput is the name of a file with a long output, which is new each time.
-var savedOutput = regexp.MustCompile(`output-[0-9a-f]{16}\.txt`)
+var savedOutput = lazyre.MustCompile(`output-[0-9a-f]{16}\.txt`)
 
 // dropLabels removes what a call says about itself.
 func dropLabels(action map[string]any) {

@@ -7,11 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"parley/internal/lazyre"
 )
 
 // How long a ticket waits to be used, and how long the session lasts that it opens.
@@ -44,7 +45,7 @@ func PreviewURL(base, sandboxID string, port int) string {
 
 // ownLabel are the sandbox ids that can be in a host name. Names do not tell upper
 // from lower case.
-var ownLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
+var ownLabel = lazyre.MustCompile(`^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$`)
 
 // OwnPreviewURL is where a browser sees a port of a sandbox: at an origin of its own
 // ({port}-{sandbox_id} below PreviewHost) where there can be one, else below the

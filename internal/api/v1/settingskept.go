@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 
 	"parley/internal/account"
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // keptSettings is the object behind account.Settings.Kept: the members of
@@ -141,7 +141,7 @@ func (k keptSettings) view() (keptView, error) {
 }
 
 // secretMember matches the names of members that hold secrets.
-var secretMember = regexp.MustCompile(`(?i)(^|[_-])(keys?|tokens?|secrets?|passwords?|credentials?|auth|authorization|cookies?|env|headers?)($|[_-])|apikey`)
+var secretMember = lazyre.MustCompile(`(?i)(^|[_-])(keys?|tokens?|secrets?|passwords?|credentials?|auth|authorization|cookies?|env|headers?)($|[_-])|apikey`)
 
 // keepable returns what of a value can be kept: secrets are left out, because what
 // has no use for them should not have them. Numbers and booleans are none,

@@ -1,9 +1,10 @@
 package anthropic
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // family is what a model's name says about it.
@@ -15,7 +16,7 @@ type family struct {
 
 // claudeName finds the line and the version in all the spellings: claude-opus-4-6,
 // claude-3-7-sonnet-20250219, anthropic/claude-opus-4.6, anthropic.claude-opus-5-v1:0.
-var claudeName = regexp.MustCompile(`claude-(?:(\d)(?:[.-](\d))?-)?(opus|sonnet|haiku|fable|mythos)(?:-(\d{1,2})(?:[.-](\d{1,2}))?(?:\D|$))?`)
+var claudeName = lazyre.MustCompile(`claude-(?:(\d)(?:[.-](\d))?-)?(opus|sonnet|haiku|fable|mythos)(?:-(\d{1,2})(?:[.-](\d{1,2}))?(?:\D|$))?`)
 
 func familyOf(model string) family {
 	model = strings.ToLower(model)

@@ -3,10 +3,10 @@ package anthropic
 import (
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/llm/failure"
 )
@@ -102,7 +102,7 @@ func mindsHistory(text string) bool {
 	return failure.Says(text, "signature", "redacted_thinking", "thinking block", "cannot be `thinking`")
 }
 
-var maxTokensSaid = regexp.MustCompile(`max_tokens: \d+ > (\d+)`)
+var maxTokensSaid = lazyre.MustCompile(`max_tokens: \d+ > (\d+)`)
 
 // longest reads the model's longest answer out of a refusal of a longer one.
 func longest(text string) (int64, bool) {

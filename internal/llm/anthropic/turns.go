@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"parley/internal/content"
+	"parley/internal/lazyre"
 	"parley/internal/llm/wire"
 )
 
@@ -124,7 +124,7 @@ func (h *history) use(name string) {
 	}
 }
 
-var illegalInID = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+var illegalInID = lazyre.MustCompile(`[^a-zA-Z0-9_-]`)
 
 // maxID bounds an id; the API's own have about 30 characters.
 const maxID = 64

@@ -2,12 +2,12 @@ package bedrock
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/llm/wire"
 )
 
@@ -18,8 +18,8 @@ type name struct {
 }
 
 var (
-	regionText = regexp.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
-	regionHost = regexp.MustCompile(`(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.`)
+	regionText = lazyre.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
+	regionHost = lazyre.MustCompile(`(?:^|\.)bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.`)
 )
 
 // modelName reads the spellings of a model: an id, an ARN, and what users of

@@ -1,9 +1,10 @@
 package bedrock
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // vendor is whose model it is: Converse is one wire, but what models take beyond
@@ -27,8 +28,8 @@ type family struct {
 }
 
 var (
-	claudeVersion = regexp.MustCompile(`claude-(?:opus-|sonnet-|haiku-)?([0-9]+)(?:[-.]([0-9]{1,2})(?:[^0-9]|$))?`)
-	novaVersion   = regexp.MustCompile(`nova-([0-9])-`)
+	claudeVersion = lazyre.MustCompile(`claude-(?:opus-|sonnet-|haiku-)?([0-9]+)(?:[-.]([0-9]{1,2})(?:[^0-9]|$))?`)
+	novaVersion   = lazyre.MustCompile(`nova-([0-9])-`)
 )
 
 // familyOf reads a model's id; canonical, where set, is what it really is.
@@ -53,7 +54,7 @@ func familyOf(id, canonical string) family {
 	return family{vendor: other}
 }
 
-func versionIn(pattern *regexp.Regexp, text string) float64 {
+func versionIn(pattern *lazyre.Regexp, text string) float64 {
 	m := pattern.FindStringSubmatch(text)
 	if m == nil {
 		return 0

@@ -1,9 +1,10 @@
 package catalog
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // Lookup finds a model by the id a user configures. After the id itself, in this
@@ -44,7 +45,7 @@ func (c *Catalog) find(name string) (Entry, bool) {
 }
 
 // snapshot is the date behind a name, as the providers write it.
-var snapshot = regexp.MustCompile(`[-@](\d{4}-\d{2}-\d{2}|\d{8})$`)
+var snapshot = lazyre.MustCompile(`[-@](\d{4}-\d{2}-\d{2}|\d{8})$`)
 
 // forms are the names a model may be found under, the nearest first.
 func forms(name string) []string {

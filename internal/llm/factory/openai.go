@@ -2,10 +2,10 @@ package factory
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/llm/openai"
 	"parley/internal/llm/responses"
@@ -49,7 +49,7 @@ func made[M llm.Model](m M, err error) (llm.Model, error) {
 // responsesFirst are the models that OpenAI develops for the Responses API
 // (agent protocol 4.12: those of gpt-5, codex-mini-latest), and the reasoning
 // models that lose their thoughts between calls elsewhere.
-var responsesFirst = regexp.MustCompile(`gpt-([5-9]|[1-9]\d)|codex|(^|[^a-z0-9])o[1-9](-|$)`)
+var responsesFirst = lazyre.MustCompile(`gpt-([5-9]|[1-9]\d)|codex|(^|[^a-z0-9])o[1-9](-|$)`)
 
 // wantsResponses chooses between the two APIs of OpenAI. Only at its own
 // endpoints, and Azure's, is that done by the name.
@@ -86,7 +86,7 @@ func withV1(base string) string {
 }
 
 // longCache are OpenAI's models that keep a prompt cached for a day where asked to.
-var longCache = regexp.MustCompile(`^gpt-(4\.1|5)`)
+var longCache = lazyre.MustCompile(`^gpt-(4\.1|5)`)
 
 // dialect collects what is known of an endpoint and a model.
 func (c *choice) dialect() openai.Dialect {

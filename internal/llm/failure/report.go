@@ -3,10 +3,11 @@ package failure
 import (
 	"encoding/json"
 	"html"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/internal/lazyre"
 )
 
 // report is what an error body says, whatever its shape.
@@ -155,9 +156,9 @@ func joinLoc(loc []any) string {
 }
 
 var (
-	titleTag = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
-	noText   = regexp.MustCompile(`(?is)<(script|style)[^>]*>.*?</(script|style)>`)
-	anyTag   = regexp.MustCompile(`(?s)<[^>]*>`)
+	titleTag = lazyre.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+	noText   = lazyre.MustCompile(`(?is)<(script|style)[^>]*>.*?</(script|style)>`)
+	anyTag   = lazyre.MustCompile(`(?s)<[^>]*>`)
 )
 
 // plainText reduces HTML to its title, or its text if it has none, and folds

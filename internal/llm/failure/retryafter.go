@@ -2,10 +2,11 @@ package failure
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/internal/lazyre"
 )
 
 // maxWish bounds what a provider may ask for; a longer wish is a broken clock
@@ -120,7 +121,7 @@ func resetValue(s string, now time.Time) time.Duration {
 	return wish(n * float64(time.Second))
 }
 
-var spoken = regexp.MustCompile(`(?i)(?:try again|retry) (?:in|after) ((?:[0-9.]+ ?(?:ms|h|m|s))+)`)
+var spoken = lazyre.MustCompile(`(?i)(?:try again|retry) (?:in|after) ((?:[0-9.]+ ?(?:ms|h|m|s))+)`)
 
 // spokenDelay reads "Please try again in 1m2.5s" out of a message.
 func spokenDelay(message string) time.Duration {

@@ -12,11 +12,11 @@ package gemini
 import (
 	"cmp"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/llm/wire"
 )
@@ -74,7 +74,7 @@ func New(cfg Config) (*Model, error) {
 // Info implements llm.Model.
 func (m *Model) Info() llm.Info { return m.cfg.Info() }
 
-var versionSegment = regexp.MustCompile(`(^|/)v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
+var versionSegment = lazyre.MustCompile(`(^|/)v[0-9]+((alpha|beta)[0-9]*)?(/|$)`)
 
 // modelPath returns the path of the model below a base URL.
 func modelPath(u *url.URL, model string) string {

@@ -1,9 +1,10 @@
 package gemini
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // generation is what a model's name tells of its abilities. The API has other
@@ -16,7 +17,7 @@ type generation struct {
 	gemini bool // it is a Gemini at all, not a Gemma or a name of the user's own
 }
 
-var generationNumber = regexp.MustCompile(`gemini-([0-9]+(?:\.[0-9]+)?)`)
+var generationNumber = lazyre.MustCompile(`gemini-([0-9]+(?:\.[0-9]+)?)`)
 
 func generationOf(model string) generation {
 	name := strings.ToLower(model)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"parley/internal/content"
+	"parley/internal/lazyre"
 	"parley/internal/llm/wire"
 )
 
@@ -183,7 +183,7 @@ func (in *input) addCall(id string) string {
 	return legal
 }
 
-var callID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var callID = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // legalCallID keeps an id that the API takes, and makes one of any other: a
 // history may come from another provider.

@@ -1,11 +1,11 @@
 package scripted
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 )
 
@@ -62,7 +62,7 @@ func Parse(text string) []Step {
 	return steps
 }
 
-var listMark = regexp.MustCompile(`^(?:[-*]|[0-9]{1,3}[.)])\s+`)
+var listMark = lazyre.MustCompile(`^(?:[-*]|[0-9]{1,3}[.)])\s+`)
 
 func parseLine(line string) (Step, bool) {
 	line = strings.TrimSpace(line)

@@ -3,13 +3,13 @@ package wire
 import (
 	"encoding/base64"
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"parley/internal/content"
+	"parley/internal/lazyre"
 )
 
-var illegalInName = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+var illegalInName = lazyre.MustCompile(`[^a-zA-Z0-9_-]+`)
 
 // OriginCompletion marks the tool calls of all APIs but Responses (agent protocol
 // 4.3).

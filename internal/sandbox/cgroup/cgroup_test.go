@@ -83,7 +83,7 @@ func content(t *testing.T, path string) string {
 // TestUnifiedLimits checks which files of a pure version 2 machine are written.
 // The machine that runs this may have its controllers on version 1.
 func TestUnifiedLimits(t *testing.T) {
-	root := t.TempDir()
+	root := t.TempDir() // allows nothing: it looks like no group
 	own := filepath.Join(root, "service")
 	fake(t, own, map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "", "cgroup.procs": ""})
 	fake(t, filepath.Join(own, "parley"), map[string]string{"cgroup.subtree_control": ""})
@@ -103,6 +103,27 @@ func TestUnifiedLimits(t *testing.T) {
 		content(t, dir+"/memory.swap.max"), content(t, dir+"/pids.max")}
 	if diff := cmp.Diff([]string{"+cpu +memory +pids", "150000 100000", "1048576", "0", "max"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestAboveTheServersGroup: the next server can be started in the group of this one
+// only if nothing is made below it.
+func TestAboveTheServersGroup(t *testing.T) {
+	root := t.TempDir()
+	group := map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.subtree_control": "", "cgroup.procs": ""}
+	slice, own := filepath.Join(root, "system.slice"), filepath.Join(root, "system.slice", "parley.service")
+	for _, dir := range []string{root, slice, own} {
+		fake(t, dir, group)
+		fake(t, filepath.Join(dir, "parley"), map[string]string{"cgroup.subtree_control": ""})
+	}
+	fake(t, filepath.Join(slice, "parley", "box"), map[string]string{"cpu.max": "", "memory.max": "", "memory.swap.max": "", "pids.max": ""})
+	m := cgroup.OpenAt(fmt.Sprintf("31 30 0:27 / %s rw - cgroup2 cgroup2 rw\n", root), "0::/system.slice/parley.service\n", os.Getpid())
+	g, err := m.Create("box", cgroup.Limits{})
+	if err != nil || g.Dirs["unified"] != filepath.Join(slice, "parley", "box") {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if got := content(t, own+"/cgroup.subtree_control") + content(t, own+"/cgroup.procs"); got != "" {
+		t.Errorf("the server's own group was changed: %q", got)
 	}
 }
 

@@ -77,8 +77,19 @@ func (m *Manager) openV1(l layout, name string) {
 
 // openUnified takes the nearest place that allows limits; where none does, the
 // nearest that allows groups at all, for freeze and kill.
+//
+// Our own group comes last. Limits below it are possible only if no process is in it,
+// so that its manager could not start the next server in it while boxes of this one
+// live: systemd then says 219/CGROUP.
 func (m *Manager) openUnified(l layout, pid int) {
 	bases := candidates(l.own[unified], l.root[unified])
+	if len(bases) > 1 {
+		bases = append(bases[1:], bases[0])
+	}
+	// Moving a process to below a base takes the right to move it into the base.
+	bases = slices.DeleteFunc(bases, func(base string) bool {
+		return unix.Access(filepath.Join(base, "cgroup.procs"), unix.W_OK) != nil
+	})
 	for _, base := range bases {
 		if held := enable(base, pid); len(held) > 0 {
 			parent := filepath.Join(base, parentName)

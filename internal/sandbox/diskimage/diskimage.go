@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,20 +251,35 @@ type super struct {
 	dirty          bool // not closed cleanly, or errors were found
 }
 
+// Where a superblock is, and how long.
+const (
+	superStart = 1024
+	superSize  = 1024
+)
+
 func readSuper(path string) (super, error) {
-	const start, stateAt, incompatAt = 1024, 0x3a, 0x60
-	const errorsFound, recover = 2, 4
 	f, err := os.Open(path)
 	if err != nil {
 		return super{}, err
 	}
 	defer func() { _ = f.Close() }()
-	var data [1024]byte
-	if _, err := f.ReadAt(data[:], start); err != nil {
+	data := make([]byte, superSize)
+	n, err := f.ReadAt(data, superStart)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return super{}, fmt.Errorf("superblock: %w", err)
 	}
-	return super{inodes: binary.LittleEndian.Uint32(data[0:]), blocks: binary.LittleEndian.Uint32(data[4:]),
-		dirty: data[stateAt]&errorsFound != 0 || data[incompatAt]&recover != 0}, nil
+	return parseSuper(data[:n])
+}
+
+// parseSuper reads struct ext4_super_block.
+func parseSuper(data []byte) (super, error) {
+	const blocksAt, magicAt, stateAt, incompatAt = 0x04, 0x38, 0x3a, 0x60
+	const magic, errorsFound, recovery = 0xef53, 2, 4
+	if len(data) != superSize || binary.LittleEndian.Uint16(data[magicAt:]) != magic {
+		return super{}, errors.New("there is no ext4 file system")
+	}
+	return super{inodes: binary.LittleEndian.Uint32(data), blocks: binary.LittleEndian.Uint32(data[blocksAt:]),
+		dirty: data[stateAt]&errorsFound != 0 || data[incompatAt]&recovery != 0}, nil
 }
 
 // needsCheck reports whether an image was not closed cleanly.

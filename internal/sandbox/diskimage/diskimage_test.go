@@ -2,6 +2,7 @@ package diskimage_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -432,4 +433,34 @@ func TestTemplatesAreBounded(t *testing.T) {
 	if err != nil || len(entries) > 10 {
 		t.Errorf("%d templates, %v", len(entries), err)
 	}
+}
+
+// superblock returns one as far as it is read.
+func superblock(blocks, inodes uint32, state, incompat byte) []byte {
+	data := make([]byte, 1024)
+	binary.LittleEndian.PutUint32(data, inodes)
+	binary.LittleEndian.PutUint32(data[4:], blocks)
+	copy(data[0x38:], []byte{0x53, 0xef, state})
+	data[0x60] = incompat
+	return data
+}
+
+// FuzzSuperblock: what is no superblock is refused, and of one only four fields count.
+func FuzzSuperblock(f *testing.F) {
+	for _, seed := range [][]byte{nil, make([]byte, 1024), superblock(1, 2, 1, 0), superblock(1<<31, 9, 2, 0), superblock(4096, 64, 1, 4), superblock(1, 1, 1, 0)[:1023]} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		blocks, inodes, dirty, err := diskimage.ParseSuper(data)
+		if err != nil {
+			if len(data) == 1024 && data[0x38] == 0x53 && data[0x39] == 0xef {
+				t.Errorf("refused: %v", err)
+			}
+			return
+		}
+		b2, i2, d2, err := diskimage.ParseSuper(superblock(blocks, inodes, data[0x3a], data[0x60]))
+		if err != nil || b2 != blocks || i2 != inodes || d2 != dirty || dirty != (data[0x3a]&2 != 0 || data[0x60]&4 != 0) {
+			t.Errorf("%d %d %v, then %d %d %v, %v", blocks, inodes, dirty, b2, i2, d2, err)
+		}
+	})
 }

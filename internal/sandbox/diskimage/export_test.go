@@ -21,3 +21,9 @@ func (m *Mount) WhileFrozen(ctx context.Context, f func(context.Context) error) 
 
 // NeedsCheck reads the superblock.
 func NeedsCheck(path string) (bool, error) { return needsCheck(path) }
+
+// ParseSuper reads a superblock.
+func ParseSuper(data []byte) (blocks, inodes uint32, dirty bool, err error) {
+	s, err := parseSuper(data)
+	return s.blocks, s.inodes, s.dirty, err
+}

@@ -12,10 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/tun"
 )
-
-// tunDevice is the number of /dev/net/tun.
-const tunMajor, tunMinor = 10, 200
 
 // connect asks a box for its network device and connects it.
 func (b *Backend) connect(ctx context.Context, spec sandbox.Spec) (io.Closer, error) {
@@ -23,11 +21,11 @@ func (b *Backend) connect(ctx context.Context, spec sandbox.Spec) (io.Closer, er
 	if err != nil {
 		return nil, fmt.Errorf("network device: %w", err)
 	}
-	tun, err := receiveDevice(ctx, conn.(*net.UnixConn))
+	device, err := receiveDevice(ctx, conn.(*net.UnixConn))
 	if err != nil {
 		return nil, fmt.Errorf("network device: %w", err)
 	}
-	return b.options.Network(ctx, tun, spec.ID, spec.Network)
+	return b.options.Network(ctx, device, spec.ID, spec.Network)
 }
 
 // receiveDevice takes the descriptor that the other side sends, and closes the
@@ -47,7 +45,7 @@ func receiveDevice(ctx context.Context, conn *net.UnixConn) (int, error) {
 		err = fmt.Errorf("%d descriptors instead of one", len(fds))
 	}
 	if err == nil {
-		err = checkDevice(fds[0])
+		err = tun.Check(fds[0])
 	}
 	if err != nil {
 		for _, fd := range fds {
@@ -74,28 +72,6 @@ func descriptors(oob []byte) ([]int, error) {
 		all = append(all, fds...)
 	}
 	return all, nil
-}
-
-func checkDevice(fd int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return os.NewSyscallError("fstat", err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != unix.Mkdev(tunMajor, tunMinor) {
-		return errors.New("what the box sent is not a network device")
-	}
-	ifr, err := unix.NewIfreq("")
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlIfreq(fd, unix.TUNGETIFF, ifr); err != nil {
-		return os.NewSyscallError("TUNGETIFF", err)
-	}
-	const kind = unix.IFF_TUN | unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
-	if ifr.Uint16()&kind != unix.IFF_TUN|unix.IFF_NO_PI {
-		return errors.New("what the box sent is a network device of another kind")
-	}
-	return nil
 }
 
 // rightsTo is the control message that carries files.

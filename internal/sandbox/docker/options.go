@@ -9,10 +9,10 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/sandbox"
 )
 
@@ -67,7 +67,7 @@ func defaultWaits() waits {
 	return waits{call: 15 * time.Second, start: time.Minute, commit: 5 * time.Minute, pull: 15 * time.Minute, erase: 30 * time.Second}
 }
 
-var installationForm = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var installationForm = lazyre.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 func (o Options) withDefaults() (Options, error) {
 	var err error

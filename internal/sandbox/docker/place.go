@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
 )
 
 // Files of a box in its directory.
@@ -25,10 +25,6 @@ const (
 	deviceSock  = "net"     // hands out the network device; not shown inside
 	memoryFile  = "meminfo" // shown inside as /proc/meminfo
 )
-
-// maxSunPath is the longest path that bind and connect take (sun_path less its
-// terminating zero). Longer ones go through /proc/self/fd.
-const maxSunPath = 107
 
 // place is the directory of one box: what the server needs to reach it again.
 // What the box is made of is the engine's.
@@ -123,7 +119,7 @@ func (p place) bind(network, name string, mode os.FileMode) (lis *net.UnixListen
 	if err := os.Remove(p.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	err = withShortPath(p.file(name), func(path string) error {
+	err = hostbox.WithShortPath(p.file(name), func(path string) error {
 		lis, err = net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
 		return err
 	})
@@ -155,24 +151,11 @@ func (p place) dial(ctx context.Context, name string) (net.Conn, error) {
 }
 
 func dialUnix(ctx context.Context, path string) (conn net.Conn, err error) {
-	err = withShortPath(path, func(path string) error {
+	err = hostbox.WithShortPath(path, func(path string) error {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
 		return err
 	})
 	return conn, err
-}
-
-// withShortPath calls f with a path of a socket that fits into sun_path.
-func withShortPath(path string, f func(string) error) error {
-	if len(path) <= maxSunPath {
-		return f(path)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
 }
 
 // nobodyListens reports whether a dial failed because the first process, the

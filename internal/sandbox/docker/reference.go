@@ -1,10 +1,10 @@
 package docker
 
 import (
-	"regexp"
 	"strings"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // maxReference bounds a reference; the grammar's own bounds add up to about this.
@@ -12,12 +12,12 @@ const maxReference = 512
 
 // referenceForm is the grammar of image references (github.com/distribution/reference):
 // host and port, path, tag, digest.
-var referenceForm = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?` +
+var referenceForm = lazyre.MustCompile(`^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?` +
 	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*` +
 	`(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,128})?$`)
 
 // imageIDForm is the id of an image that the engine has.
-var imageIDForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var imageIDForm = lazyre.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 func checkReference(ref string) error {
 	if len(ref) <= maxReference && !strings.Contains(ref, "..") && (referenceForm.MatchString(ref) || imageIDForm.MatchString(ref)) {

@@ -11,6 +11,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/hostbox"
+	"parley/internal/sandbox/tun"
 )
 
 // Where our own things are inside.
@@ -19,7 +20,7 @@ const (
 	exePath    = insidePath + "/exe"
 	runPath    = insidePath + "/run" // insideDir
 	memoryPath = "/proc/meminfo"
-	tunPath    = "/dev/net/tun"
+	tunPath    = tun.Path
 	hostname   = "sandbox"
 )
 

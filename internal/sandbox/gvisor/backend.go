@@ -93,11 +93,27 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 	if err := b.disks.Recover(ctx, d.path(diskFile)); err != nil {
 		return nil, asFault(err, "The sandbox's files cannot be used.")
 	}
+	if rec, err = b.settled(ctx, d, rec); err != nil {
+		return nil, asFault(err, "The sandbox is in no known state.")
+	}
 	network, err := b.connect(ctx, rec)
 	if err != nil { // its files and commands are worth more than its network
 		b.options.Logger.WarnContext(ctx, "adopted sandbox has no network", "sandbox", h.ID, "error", err)
 	}
 	return b.attach(d, rec, network)
+}
+
+// settled makes of a box what its record says, whatever its former server was about
+// to do.
+func (b *Backend) settled(ctx context.Context, d dir, rec record) (record, error) {
+	x := &Box{backend: b, dir: d, rec: rec}
+	ctx, cancel := context.WithTimeout(ctx, pauseWait)
+	defer cancel()
+	err := x.settle(ctx)
+	if err == nil && x.rec.Paused {
+		err = halt(ctx, x.rec.Process)
+	}
+	return x.rec, err
 }
 
 // Restart starts the processes of a dead box again over its kept files.
@@ -118,7 +134,7 @@ func (b *Backend) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, e
 	if err := b.kill(ctx, d); err != nil {
 		return nil, asFault(err, "What is left of the sandbox could not be cleared away.")
 	}
-	rec.Group, rec.Paused, rec.Ground.Program = nil, false, b.program
+	rec.Group, rec.Paused, rec.Moving, rec.Ground.Program = nil, false, false, b.program
 	box, err := b.start(ctx, d, rec, "")
 	if err != nil {
 		return nil, errors.Join(asFault(err, "The sandbox could not be started again."), b.kill(context.WithoutCancel(ctx), d))
@@ -166,7 +182,7 @@ func (b *Backend) kill(ctx context.Context, d dir) error {
 		group = b.groups.Find(d.groupName())
 	}
 	if group != nil {
-		if err := killGroup(ctx, group.Kill, group.Thaw, group.Processes); err != nil {
+		if err := killGroup(ctx, group.Kill, group.Processes); err != nil {
 			return errors.Join(err, rerr)
 		}
 	}
@@ -187,12 +203,11 @@ func (b *Backend) kill(ctx context.Context, d dir) error {
 }
 
 // killGroup kills by the group, or one by one where that is not possible.
-func killGroup(ctx context.Context, kill func() (bool, error), thaw func(context.Context) error, processes func() []int) error {
+func killGroup(ctx context.Context, kill func() (bool, error), processes func() []int) error {
 	done, err := kill()
 	if done || err != nil {
 		return err
 	}
-	_ = thaw(ctx) // the frozen do not die on version 1; the group may be gone
 	for {
 		pids := processes()
 		if len(pids) == 0 {

@@ -257,48 +257,66 @@ func (x *Box) goOn(ctx context.Context) error {
 // Pause stops all tasks inside, and then gVisor itself.
 func (x *Box) Pause(ctx context.Context) error {
 	return x.change(ctx, "The sandbox could not be paused.", func(ctx context.Context) error {
+		if err := x.settle(ctx); err != nil {
+			return err
+		}
 		if !x.rec.Paused {
-			if err := x.stop(ctx); err != nil {
-				return err
-			}
-			if err := x.remember(true); err != nil {
+			if err := x.moving(true, func() error { return x.stop(ctx) }); err != nil {
 				return err
 			}
 		}
-		return x.freeze(ctx)
+		return halt(ctx, x.rec.Process)
 	})
-}
-
-func (x *Box) freeze(ctx context.Context) error {
-	if !x.rec.Group.CanFreeze() {
-		return nil // gVisor alone takes next to no time when its tasks stand still
-	}
-	return x.rec.Group.Freeze(ctx)
-}
-
-func (x *Box) thaw(ctx context.Context) error {
-	if !x.rec.Group.CanFreeze() {
-		return nil
-	}
-	return x.rec.Group.Thaw(ctx)
 }
 
 // Resume lets them go on.
 func (x *Box) Resume(ctx context.Context) error {
 	return x.change(ctx, "The sandbox could not be resumed.", func(ctx context.Context) error {
-		if err := x.thaw(ctx); err != nil || !x.rec.Paused {
+		if err := errors.Join(x.settle(ctx), proceed(x.rec.Process)); err != nil || !x.rec.Paused {
 			return err
 		}
-		if err := x.goOn(ctx); err != nil {
-			return err
-		}
-		return x.remember(false)
+		return x.moving(false, func() error { return x.goOn(ctx) })
 	})
 }
 
-func (x *Box) remember(paused bool) error {
-	x.rec.Paused = paused
+// moving notes on the disk, while f runs, that tasks may run or stand still whatever
+// the record says; paused is what holds afterwards. If f fails or the server dies
+// meanwhile, the note stays for settle.
+func (x *Box) moving(paused bool, f func() error) error {
+	x.rec.Moving = true
+	if err := x.dir.save(x.rec); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	x.rec.Paused, x.rec.Moving = paused, false
 	return x.dir.save(x.rec)
+}
+
+// settle brings tasks into the state that the record says after something that
+// stopped them or let them go on was broken off.
+func (x *Box) settle(ctx context.Context) error {
+	if !x.rec.Moving {
+		return nil
+	}
+	if err := proceed(x.rec.Process); err != nil {
+		return err
+	}
+	now, err := x.backend.status(ctx, x.dir)
+	if err != nil {
+		return err
+	}
+	return x.moving(x.rec.Paused, func() error {
+		switch {
+		case now == statusPaused && !x.rec.Paused:
+			return x.goOn(ctx)
+		case now != statusPaused && x.rec.Paused:
+			return x.stop(ctx)
+		}
+		x.stand(x.rec.Paused)
+		return nil
+	})
 }
 
 func (x *Box) change(ctx context.Context, public string, f func(context.Context) error) error {
@@ -324,8 +342,8 @@ func (x *Box) Usage(ctx context.Context) (sandbox.Usage, error) {
 		return sandbox.Unknown(), fault.New(fault.NotFound, "sandbox_not_found", "The sandbox's files were removed.")
 	}
 	group := x.rec.Group.Usage()
-	u := sandbox.Usage{CPU: group.CPU, MemoryBytes: group.MemoryBytes, Processes: group.Processes, DiskBytes: -1, Inodes: -1,
-		OOMKills: group.OOMKills, ForksRefused: group.ForksRefused}
+	u := sandbox.Unknown() // the host's threads are not the processes inside
+	u.CPU, u.MemoryBytes, u.OOMKills = group.CPU, group.MemoryBytes, group.OOMKills
 	x.measureDisk(ctx, &u)
 	return u, nil
 }

@@ -31,8 +31,8 @@ func (b *Backend) dial(ctx context.Context, d dir, token string) (net.Conn, erro
 	return conn, nil
 }
 
-// startBridge runs the bridge. Our ends of its pipes are not its ends: what is done
-// to one has no effect on the other.
+// startBridge runs the bridge, which the limit of processes does not stop. Our ends
+// of its pipes are not its ends: what is done to one has no effect on the other.
 func (b *Backend) startBridge(d dir) (*pipeConn, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -42,9 +42,9 @@ func (b *Backend) startBridge(d dir) (*pipeConn, error) {
 	if err != nil {
 		return nil, errors.Join(err, theirIn.Close(), in.Close())
 	}
-	conn := &pipeConn{r: out, w: in, errors: &tailBuffer{}, closed: make(chan struct{}), ended: make(chan struct{})}
+	conn := &pipeConn{r: out, w: in, errors: &headBuffer{}, closed: make(chan struct{}), ended: make(chan struct{})}
 	cmd := exec.Command(b.options.Runsc, slices.Concat(b.flags(d),
-		[]string{"exec", "--cwd=/", "--user=0:0", containerID, insideProgram}, b.options.InitArgs, []string{stageBridge})...)
+		[]string{"exec", "--cwd=/", "--user=0:0", "--cap=CAP_SYS_RESOURCE", containerID, insideProgram}, b.options.InitArgs, []string{stageBridge})...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = []string{}, theirIn, theirOut, conn.errors
 	cmd.WaitDelay = bridgeEnd
 	err = errors.Join(cmd.Start(), theirIn.Close(), theirOut.Close())
@@ -59,7 +59,7 @@ func (b *Backend) startBridge(d dir) (*pipeConn, error) {
 // pipeConn is a connection over two pipes.
 type pipeConn struct {
 	r, w   *os.File
-	errors *tailBuffer
+	errors *headBuffer
 	kill   func()
 	once   sync.Once
 	closed chan struct{} // closed by Close

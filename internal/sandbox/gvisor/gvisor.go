@@ -25,7 +25,6 @@ package gvisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -103,6 +102,7 @@ const (
 	snapshotDir = ".snapshots"
 	probeID     = "probe"
 	probeDir    = ".probe"
+	triedFile   = ".tried"
 )
 
 // Backend makes boxes on gVisor.
@@ -129,13 +129,18 @@ type Backend struct {
 var _ sandbox.Backend = (*Backend)(nil)
 
 // New returns the backend. Unavailable, with what to do about it, if boxes cannot
-// be made on this machine: a trial run is part of it.
+// be made on this machine: a trial run is part of it, the first time after the
+// machine's start and after a change of runsc or of this program.
 func New(ctx context.Context, o Options) (*Backend, error) {
+	return newBackend(ctx, o, (*Backend).tryOnce)
+}
+
+func newBackend(ctx context.Context, o Options, try func(*Backend, context.Context) error) (*Backend, error) {
 	b, err := open(ctx, o)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	if err := errors.Join(b.sweep(ctx), b.try(ctx)); err != nil {
+	if err := errors.Join(b.sweep(ctx), try(b, ctx)); err != nil {
 		return nil, errors.Join(unavailable(err), b.Close())
 	}
 	return b, nil
@@ -212,14 +217,13 @@ func (b *Backend) Name() string { return Name }
 
 // Caps says what holds on this machine.
 func (b *Backend) Caps() sandbox.Caps {
-	return sandbox.Caps{Isolated: true, Pause: true, Snapshot: true, LiveSnapshot: true, Mounts: true, NetworkPolicy: true,
+	return sandbox.Caps{Isolated: true, Pause: true, Snapshot: true, LiveSnapshot: true, Mounts: true, NetworkPolicy: true, Slow: true,
 		Images: b.options.Images != nil, Limits: b.limits(), Guarantees: b.guarantees()}
 }
 
-// limits are those that are enforced. Processes are not among them: gVisor cannot
-// refuse one, it ends when the host refuses it a thread.
+// limits are those that are enforced.
 func (b *Backend) limits() []string {
-	list := []string{sandbox.LimitOpenFiles, sandbox.LimitDisk, sandbox.LimitInodes}
+	list := []string{sandbox.LimitOpenFiles, sandbox.LimitProcesses, sandbox.LimitDisk, sandbox.LimitInodes}
 	for name, controller := range map[string]string{sandbox.LimitCPU: "cpu", sandbox.LimitMemory: "memory"} {
 		if b.groups.Holds(controller) {
 			list = append(list, name)
@@ -244,11 +248,12 @@ func (b *Backend) guarantees() []sandbox.Guarantee {
 			Detail: "outgoing connections pass through the server; nothing of the host's network is reachable otherwise"},
 		group("cpu_limit", "cpu", "by control group, with gVisor's own use"),
 		group("memory_limit", "memory", "by control group, with gVisor's own memory; the whole sandbox dies if it is exceeded"),
-		{Name: "process_limit", Detail: fmt.Sprintf("not in processes inside: a sandbox that takes more than %d threads of the host ends", hostThreads)},
+		{Name: "process_limit", Holds: true, Detail: "with threads, of each user inside; a sandbox whose users together take more threads of the host than its own limit allows ends"},
+		{Name: "seccomp", Holds: true, Detail: "calls that programs inside have no need of are refused before gVisor looks at them"},
 		{Name: "open_files_limit", Holds: true, Detail: "per process"},
 		{Name: "disk_limit", Holds: true, Detail: "by a file system of its own in a file of fixed size"},
 		{Name: "inode_limit", Holds: true, Detail: "by a file system of its own, rounded up"},
-		{Name: "pause", Holds: true, Detail: "gVisor stops all tasks, and the control group is frozen"},
+		{Name: "pause", Holds: true, Detail: "all tasks inside are stopped, and then gVisor itself"},
 		{Name: "live_snapshot", Holds: true, Detail: "running processes are part of snapshots"},
 	}
 }
@@ -260,11 +265,12 @@ func unavailable(err error) error {
 
 // reason says in words what is missing, without the details of the machine.
 func reason(err error) string {
+	var missing *exec.Error
 	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return "runsc is not installed."
 	case os.Geteuid() != 0:
 		return "the server does not run as root."
+	case errors.As(err, &missing):
+		return "runsc is not installed."
 	}
 	return "a trial failed; the server's log has the details."
 }

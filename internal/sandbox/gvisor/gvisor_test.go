@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
@@ -32,4 +33,17 @@ func sentry(dir string) (int, error) {
 	}
 	err = json.Unmarshal(data, &rec)
 	return rec.Process.PID, err
+}
+
+// kill kills a process of the host.
+func kill(pid int) error { return unix.Kill(pid, unix.SIGKILL) }
+
+// ownerOf returns who a file of the host belongs to.
+func ownerOf(t *testing.T, path string) int {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	return int(st.Uid)
 }

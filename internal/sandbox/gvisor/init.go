@@ -9,11 +9,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox/hostbox"
@@ -25,7 +27,6 @@ const (
 	stageLaunch = "launch" // on the host, in the namespaces of a new box: starts it
 	stageHold   = "hold"   // on the host: keeps a user namespace
 	stageServe  = "serve"  // the first process inside
-	stageRun    = "run"    // the same, with its system call filter
 	stageBridge = "bridge" // inside: joins two pipes to the first process
 )
 
@@ -72,9 +73,8 @@ func Init(args []string, serve hostbox.ServeFunc) {
 		for {
 			_ = unix.Pause()
 		}
-	case stageServe, stageRun:
-		runtime.LockOSThread() // a filter belongs to a thread, and goes through exec
-		err = serveInside(stage, serve)
+	case stageServe:
+		err = serveInside(serve)
 	case stageBridge:
 		err = bridge()
 	default:
@@ -89,23 +89,21 @@ func Init(args []string, serve hostbox.ServeFunc) {
 }
 
 // serveInside is the life of the first process inside.
-func serveInside(stage string, serve hostbox.ServeFunc) error {
+func serveInside(serve hostbox.ServeFunc) error {
+	if err := hide(); err != nil {
+		return err
+	}
 	text, err := os.ReadFile(insideOrders)
 	if err != nil {
 		return err
 	}
-	var in inside
-	if err := json.Unmarshal(text, &in); err != nil {
+	in, err := parseInside(text)
+	if err != nil {
 		return err
 	}
-	if in.NoSetID && stage == stageServe {
-		if err := seccomp.Install(seccomp.Options{NoSetID: true}); err != nil {
-			return err
-		}
-		args := append(slices.Clone(os.Args[:len(os.Args)-1]), stageRun)
-		return unix.Exec("/proc/self/exe", args, nil)
+	if err := filter(seccomp.Options{NoSetID: in.NoSetID}); err != nil {
+		return err
 	}
-	runtime.UnlockOSThread()
 	if err := os.MkdirAll(in.WorkingDir, 0o755); err != nil {
 		return err
 	}
@@ -118,6 +116,50 @@ func serveInside(stage string, serve hostbox.ServeFunc) error {
 	}
 	lis := newTokenListener(raw, in.Token)
 	return errors.Join(serve(context.Background(), lis, in.Inside), lis.Close())
+}
+
+// hide keeps what this process has open and in memory from programs inside.
+func hide() error {
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
+
+// parseInside reads the orders of the first process inside.
+func parseInside(text []byte) (inside, error) {
+	var in inside
+	if err := json.Unmarshal(text, &in); err != nil {
+		return in, fmt.Errorf("orders: %w", err)
+	}
+	if in.Token == "" || !filepath.IsAbs(in.WorkingDir) {
+		return in, errors.New("orders: they are not complete")
+	}
+	return in, nil
+}
+
+// filter gives all threads of this process, and what they start, the system call
+// filter of boxes. It spares the kernel inside what the host's is spared elsewhere.
+func filter(o seccomp.Options) error {
+	program, err := seccomp.Program(o)
+	if err != nil {
+		return err
+	}
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return err
+	}
+	list := make([]unix.SockFilter, len(raw))
+	for i, ins := range raw {
+		list[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
+	}
+	prog := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
+	left, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(list)
+	switch {
+	case errno != 0:
+		return os.NewSyscallError("seccomp", errno)
+	case left != 0:
+		return errors.New("seccomp: a thread has another filter")
+	}
+	return nil
 }
 
 // tokenListener accepts those who know the token: every program inside can reach
@@ -209,6 +251,9 @@ func (l *tokenListener) Close() error {
 // bridge joins standard input and output to the daemon's socket. It waits for a
 // daemon that is still starting.
 func bridge() error {
+	if err := hide(); err != nil {
+		return err
+	}
 	conn, err := dialDaemon()
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley/internal/lazyre"
 	"parley/internal/sandbox/hostbox"
 )
 
@@ -77,11 +77,20 @@ func (o orders) run() (hostbox.Ident, error) {
 	if err != nil {
 		return none, err
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	pid, err := parsePID(data)
 	if err != nil {
 		return none, err
 	}
 	return hostbox.Identify(pid)
+}
+
+// parsePID reads the number of a process that is not the machine's first.
+func parsePID(text []byte) (int, error) {
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && pid <= 1 {
+		err = fmt.Errorf("%d is no process of a box", pid)
+	}
+	return pid, err
 }
 
 // mountAll makes the root file system and shows what else the box sees of the host.
@@ -255,7 +264,7 @@ func ownerNS(uid, gid int) (*os.File, error) {
 	return ns, err
 }
 
-var memTotal = regexp.MustCompile(`(?m)^MemTotal:.*$`)
+var memTotal = lazyre.MustCompile(`(?m)^MemTotal:.*$`)
 
 // showMemory lets runsc see the limit as the memory of the machine, which it passes
 // on: /proc/meminfo inside tells the truth.

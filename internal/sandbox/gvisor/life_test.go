@@ -3,7 +3,9 @@ package gvisor_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +27,10 @@ const patience = time.Minute
 
 // place is a data directory of one test.
 type place struct {
-	t   *testing.T
-	dir string
-	b   *gvisor.Backend
+	t      *testing.T
+	dir    string
+	images gvisor.Images
+	b      *gvisor.Backend
 }
 
 func newPlace(t *testing.T) *place {
@@ -51,7 +54,7 @@ func (p *place) reopen() {
 		}
 	}
 	o := options()
-	o.Dir = p.dir
+	o.Dir, o.Images = p.dir, p.images
 	var err error
 	if p.b, err = gvisor.New(context.Background(), o); err != nil {
 		p.t.Fatalf("new: %v", err)
@@ -258,6 +261,122 @@ func TestConnectionsSurviveSnapshot(t *testing.T) {
 	}
 	if err := p.b.DropSnapshot(context.Background(), snap); err != nil {
 		t.Errorf("drop: %v", err)
+	}
+}
+
+// TestPausesLeaveProgramsAlone: what stood still through several pauses and snapshots
+// without doing anything in between goes on, and new connections hold at once.
+func TestPausesLeaveProgramsAlone(t *testing.T) {
+	p := newPlace(t)
+	box := p.create(sandbox.Spec{ID: "pauses"})
+	p.sh(box, `mkfifo in; cat > shell <<'END'
+while :; do read line < in; eval "$line"; done
+END
+nohup sh shell >/dev/null 2>&1 &`)
+	p.sh(box, `echo 'echo $$ > pid' > in; while ! test -s pid; do sleep 0.01; done`)
+	for i := range 3 {
+		if err := box.Pause(context.Background()); err != nil {
+			t.Fatalf("pause: %v", err)
+		}
+		snap, err := p.b.Snapshot(context.Background(), box.Handle(), "snap"+strconv.Itoa(i))
+		if err == nil {
+			err = p.b.DropSnapshot(context.Background(), snap)
+		}
+		if err != nil {
+			t.Fatalf("snapshot: %v", err)
+		}
+		if err := box.Resume(context.Background()); err != nil {
+			t.Fatalf("resume: %v", err)
+		}
+	}
+	for range 3 {
+		p.sh(box, "true")
+	}
+	got := p.sh(box, `echo '(echo $$ > answer)' > in; while ! test -s answer; do sleep 0.01; done; cat pid answer`)
+	if lines := strings.Fields(got); len(lines) != 2 || lines[0] != lines[1] {
+		t.Errorf("%q, want twice the same process", got)
+	}
+}
+
+// TestBrokenOff: a box whose server died while its tasks were stopped or started is
+// what its record says, after its adoption.
+func TestBrokenOff(t *testing.T) {
+	p := newPlace(t)
+	for _, c := range []struct {
+		name           string
+		paused, stands bool // in the record; in fact
+	}{{"stopped for a snapshot", false, true}, {"never stopped", true, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			box := p.create(sandbox.Spec{ID: strings.ReplaceAll(c.name, " ", "-")})
+			if c.stands {
+				command(t, p.dir, box.Handle().ID, "pause")
+			}
+			p.note(box.Handle().ID, map[string]any{"paused": c.paused, "moving": true})
+			p.reopen()
+			box, err := p.b.Adopt(context.Background(), box.Handle())
+			if err != nil {
+				t.Fatalf("adopt: %v", err)
+			}
+			if c.paused {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				if conn, err := box.Dial(ctx); err == nil {
+					_ = conn.Close()
+					t.Error("a paused box takes connections")
+				}
+				if err := box.Resume(context.Background()); err != nil {
+					t.Fatalf("resume: %v", err)
+				}
+			}
+			p.sh(box, "true")
+		})
+	}
+}
+
+// note changes the record of a box as a server would that dies right after.
+func (p *place) note(id string, change map[string]any) {
+	p.t.Helper()
+	path, rec := filepath.Join(p.dir, id, "record.json"), map[string]any{}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &rec)
+	}
+	maps.Copy(rec, change)
+	if err == nil {
+		data, err = json.Marshal(rec)
+	}
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// command runs runsc on a box.
+func command(t *testing.T, dir, id, name string) {
+	t.Helper()
+	out, err := exec.Command(runsc, "--root="+filepath.Join(dir, id, "state"), name, "parley-sandbox").CombinedOutput()
+	if err != nil {
+		t.Fatalf("runsc %s: %v: %s", name, err, out)
+	}
+}
+
+// TestFullOfProcesses: a box that may start no more processes is still reached.
+func TestFullOfProcesses(t *testing.T) {
+	p := newPlace(t)
+	box := p.create(sandbox.Spec{ID: "full", Limits: sandbox.Limits{Processes: 60}})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := sandboxtest.Exec(ctx, box, "sh", "-c", "for i in $(seq 100); do sleep 1000 >/dev/null 2>&1 & done"); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := box.Dial(ctx)
+	if err != nil {
+		t.Fatalf("dial: %v", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

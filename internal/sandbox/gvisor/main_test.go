@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,9 +57,11 @@ func setUp() error {
 			runsc = ""
 		}
 	}
-	if runsc == "" || os.Geteuid() != 0 {
-		return nil
-	}
+	return nil
+}
+
+// build builds the daemon of boxes, once.
+var build = sync.OnceValue(func() error {
 	daemon = filepath.Join(shared, "boxd")
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", daemon, "./testdata/boxd")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -66,7 +69,7 @@ func setUp() error {
 		return fmt.Errorf("build the daemon: %w\n%s", err, out)
 	}
 	return nil
-}
+})
 
 // needRunsc skips where there is no runsc, unless the run demands it.
 func needRunsc(t testing.TB) {
@@ -79,6 +82,9 @@ func needRunsc(t testing.TB) {
 		missing = "no runsc: set PARLEY_TEST_RUNSC or put it on PATH"
 	}
 	if missing == "" {
+		if err := build(); err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
 	if slices.Contains(strings.Split(os.Getenv("PARLEY_TEST_REQUIRE"), ","), "gvisor") {
@@ -101,9 +107,11 @@ func options() gvisor.Options {
 	return gvisor.Options{Dir: filepath.Join(shared, "boxes"), Runsc: runsc, Exe: daemon, Path: os.Getenv("PATH"), Network: network}
 }
 
-func open(t testing.TB) *gvisor.Backend {
+func open(t testing.TB) *gvisor.Backend { return openWith(t, options()) }
+
+func openWith(t testing.TB, o gvisor.Options) *gvisor.Backend {
 	t.Helper()
-	b, err := gvisor.New(context.Background(), options())
+	b, err := gvisor.New(context.Background(), o)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
@@ -112,6 +120,9 @@ func open(t testing.TB) *gvisor.Backend {
 
 func TestConformance(t *testing.T) {
 	needRunsc(t)
-	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return open(t) },
-		sandboxtest.Options{Remove: remove, Patience: time.Minute})
+	o, suite := options(), sandboxtest.Options{Remove: remove, Patience: time.Minute}
+	if os.Getenv("PARLEY_TEST_ROOTFS") != "" {
+		o.Images, suite.Image = images{"debian": {Rootfs: debian(t), Digest: "sha256:debian"}}, "debian"
+	}
+	sandboxtest.Run(t, func(t *testing.T) sandbox.Backend { return openWith(t, o) }, suite)
 }

@@ -3,6 +3,7 @@ package gvisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,6 +18,35 @@ const probeWait = 30 * time.Second
 
 // probeBytes is the size of a trial's disk.
 const probeBytes = 64 << 20
+
+// tryOnce tries unless the same was tried and worked.
+func (b *Backend) tryOnce(ctx context.Context) error {
+	what, err := b.tried()
+	if err != nil {
+		return err
+	}
+	if was, err := os.ReadFile(b.path(triedFile)); err == nil && string(was) == what {
+		return nil
+	}
+	if err := b.try(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(b.path(triedFile), []byte(what), 0o600)
+}
+
+// tried names what a trial is about: this start of the machine, this runsc, this
+// program.
+func (b *Backend) tried() (string, error) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(b.options.Runsc)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s%s %d %d\n%s\n", boot, b.options.Runsc, info.Size(), info.ModTime().UnixNano(), b.program), nil
+}
 
 // try makes a box and asks whether sandboxd answers.
 func (b *Backend) try(ctx context.Context) error {
@@ -64,7 +94,7 @@ func (b *Backend) sweepTrials() error {
 // Probe tries what the backend needs and says what holds on this machine. It leaves
 // nothing of a box behind.
 func Probe(ctx context.Context, o Options) []sandbox.Guarantee {
-	b, err := New(ctx, o)
+	b, err := newBackend(ctx, o, (*Backend).try)
 	if err != nil {
 		return []sandbox.Guarantee{{Name: "own_kernel", Detail: fault.PublicText(err)}}
 	}

@@ -46,6 +46,7 @@ type record struct {
 	Group   *cgroup.Group `json:"group,omitempty"`
 	Process hostbox.Ident `json:"process"` // the sentry
 	Paused  bool          `json:"paused,omitempty"`
+	Moving  bool          `json:"moving,omitempty"` // tasks may run or stand still, whatever Paused says: see Box.settle
 }
 
 // dir is the directory of a box or a snapshot.

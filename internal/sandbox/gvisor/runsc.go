@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,12 +38,45 @@ func (b *Backend) flags(d dir) []string {
 func (b *Backend) runsc(ctx context.Context, d dir, args ...string) error {
 	cmd := exec.CommandContext(ctx, b.options.Runsc, slices.Concat(b.flags(d), args)...)
 	cmd.Env = []string{}
-	out := &tailBuffer{}
+	out := &headBuffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
 		return errors.Join(ctx.Err(), fmt.Errorf("runsc %s: %w: %s", args[0], err, out))
 	}
 	return nil
+}
+
+// Bounds and words of what runsc answers.
+const (
+	maxState     = 1 << 20
+	statusPaused = "paused"
+)
+
+// status asks runsc for the state of a box.
+func (b *Backend) status(ctx context.Context, d dir) (string, error) {
+	cmd := exec.CommandContext(ctx, b.options.Runsc, append(b.flags(d), "state", containerID)...)
+	cmd.Env = []string{}
+	out := &headBuffer{limit: maxState}
+	cmd.Stdout = out
+	if err := cmd.Run(); err != nil {
+		return "", errors.Join(ctx.Err(), fmt.Errorf("runsc state: %w", err))
+	}
+	return parseState(out.data)
+}
+
+// parseState reads the status in the state of a container, as the OCI runtime
+// specification has it.
+func parseState(text []byte) (string, error) {
+	var state struct {
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal(text, &state); err != nil {
+		return "", fmt.Errorf("runsc state: %w", err)
+	}
+	if state.Status == "" {
+		return "", errors.New("runsc state: no status")
+	}
+	return state.Status, nil
 }
 
 func runscVersion(ctx context.Context, path string) (string, error) {
@@ -56,22 +90,24 @@ func runscVersion(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(strings.TrimPrefix(first, "runsc version ")), nil
 }
 
-// tailBuffer keeps the first 2 KiB that are written to it.
-type tailBuffer struct {
-	mu   sync.Mutex
-	data []byte
+// headBuffer keeps the first bytes that are written to it.
+type headBuffer struct {
+	limit int // 0 = 2 KiB
+	mu    sync.Mutex
+	data  []byte
 }
 
 // Write implements io.Writer.
-func (t *tailBuffer) Write(p []byte) (int, error) {
+func (t *headBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.data = append(t.data, p[:min(len(p), 2<<10-len(t.data))]...)
+	limit := cmp.Or(t.limit, 2<<10)
+	t.data = append(t.data, p[:min(len(p), limit-len(t.data))]...)
 	return len(p), nil
 }
 
 // String returns the text so far.
-func (t *tailBuffer) String() string {
+func (t *headBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(string(t.data))
@@ -149,14 +185,14 @@ func (b *Backend) ociConfig(rec record, bundle string, mounts []mapped) ([]byte,
 		return nil, err
 	}
 	c.Mounts = append(c.Mounts, ociMount{Destination: insideOrders, Type: "bind", Source: path, Options: []string{"bind", "ro", "nosuid", "nodev"}})
-	files := orElseLimit(rec.Spec.Limits.OpenFiles)
+	files, processes := orElseLimit(rec.Spec.Limits.OpenFiles), uint64(processLimit(rec.Spec.Limits))
 	caps := map[string][]string{}
 	for _, set := range []string{"bounding", "effective", "permitted"} {
 		caps[set] = keptCaps
 	}
 	c.Process = ociProcess{Args: slices.Concat([]string{insideProgram}, b.options.InitArgs, []string{stageServe}),
 		Env: []string{}, Cwd: "/", Capabilities: caps, NoNewPrivileges: true,
-		Rlimits: []ociRlimit{{"RLIMIT_NOFILE", files, files}, {"RLIMIT_CORE", 0, 0}}}
+		Rlimits: []ociRlimit{{"RLIMIT_NOFILE", files, files}, {"RLIMIT_CORE", 0, 0}, {"RLIMIT_NPROC", processes, processes}}}
 	for _, kind := range []string{"pid", "ipc", "uts", "mount"} {
 		c.Linux.Namespaces = append(c.Linux.Namespaces, ociNamespace{Type: kind})
 	}

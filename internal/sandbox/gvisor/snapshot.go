@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/hostbox"
@@ -14,9 +16,6 @@ import (
 
 // halfMade ends the names of snapshots that are not complete; no id has it.
 const halfMade = ".new"
-
-// settleTries bounds the connections that settle tries.
-const settleTries = 10
 
 // kept is the record of a snapshot.
 type kept struct {
@@ -84,49 +83,48 @@ func (b *Backend) take(ctx context.Context, d, part dir) error {
 		return err
 	}
 	return x.whileStill(ctx, func() error {
-		if err := b.runsc(ctx, d, "checkpoint", "--leave-running", "--compression=none", "--image-path="+part.path(imageDir), containerID); err != nil {
-			return err
-		}
-		return b.disks.Copy(ctx, d.path(diskFile), part.path(diskFile))
+		// Side by side: what programs wrote is on the host's side already, and nobody
+		// writes now.
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error {
+			return b.runsc(ctx, d, "checkpoint", "--leave-running", "--compression=none", "--image-path="+part.path(imageDir), containerID)
+		})
+		group.Go(func() error { return b.disks.Copy(ctx, d.path(diskFile), part.path(diskFile)) })
+		return group.Wait()
 	})
 }
 
 // whileStill calls f while no task inside runs but gVisor does, and puts the box
-// back into the state it was in.
+// back into the state it was in. Tasks of a paused box do not run meanwhile.
 func (x *Box) whileStill(ctx context.Context, f func() error) error {
+	if err := x.settle(ctx); err != nil {
+		return err
+	}
 	if x.rec.Paused {
-		if err := x.thaw(ctx); err != nil {
+		if err := proceed(x.rec.Process); err != nil {
 			return err
 		}
 		err := f()
-		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pauseWait)
+		ctx, cancel := afterwards(ctx)
 		defer cancel()
-		// A checkpoint leaves work to be done when tasks run again, at which connections
-		// that are new then break: it is done now, and tasks run for a moment.
-		return errors.Join(err, x.settle(again), x.freeze(again))
+		return errors.Join(err, halt(ctx, x.rec.Process))
 	}
-	if err := x.stop(ctx); err != nil {
-		return err
-	}
-	err := f()
-	again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pauseWait)
-	defer cancel()
-	return errors.Join(err, x.goOn(again))
+	var taken error
+	err := x.moving(false, func() error {
+		if err := x.stop(ctx); err != nil {
+			return err
+		}
+		taken = f()
+		ctx, cancel := afterwards(ctx)
+		defer cancel()
+		return x.goOn(ctx)
+	})
+	return errors.Join(taken, err)
 }
 
-// settle lets tasks run for a moment, until a connection to the daemon has held.
-func (x *Box) settle(ctx context.Context) error {
-	if err := x.backend.runsc(ctx, x.dir, "resume", containerID); err != nil {
-		return err
-	}
-	conn, err := x.backend.dial(ctx, x.dir, x.rec.Ground.Token)
-	for tries := 0; err != nil && ctx.Err() == nil && tries < settleTries; tries++ {
-		conn, err = x.backend.dial(ctx, x.dir, x.rec.Ground.Token)
-	}
-	if err == nil {
-		err = conn.Close()
-	}
-	return errors.Join(err, x.backend.runsc(ctx, x.dir, "pause", containerID))
+// afterwards bounds what must be done also if ctx has ended.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), pauseWait)
 }
 
 // DropSnapshot removes a snapshot; boxes made from it live on.
@@ -193,9 +191,11 @@ func (b *Backend) fork(ctx context.Context, d dir, spec sandbox.Spec) (*Box, err
 }
 
 // sameShape reports whether the processes of a box would find in another what they
-// had: mounts at the same places. Where they do not, only the files are taken over.
+// had, and be bound by what binds that: mounts at the same places, and the limits
+// that processes carry themselves. Where not, only the files are taken over.
 func sameShape(a, b sandbox.Spec) bool {
-	return slices.EqualFunc(a.Mounts, b.Mounts, func(x, y sandbox.Mount) bool {
-		return x.Target == y.Target && x.ReadOnly == y.ReadOnly
-	})
+	return a.Limits.OpenFiles == b.Limits.OpenFiles && processLimit(a.Limits) == processLimit(b.Limits) &&
+		slices.EqualFunc(a.Mounts, b.Mounts, func(x, y sandbox.Mount) bool {
+			return x.Target == y.Target && x.ReadOnly == y.ReadOnly
+		})
 }

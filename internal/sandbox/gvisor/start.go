@@ -1,11 +1,13 @@
 package gvisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -28,10 +30,17 @@ import (
 const (
 	defaultMemory    = 4 << 30
 	defaultOpenFiles = 65536
+	defaultProcesses = 2048
 )
 
-// hostThreads bounds what a box takes of the host's threads, gVisor's own included.
-const hostThreads = 8192
+// Bounds of what a box takes of the host's threads, gVisor's own included. A process
+// inside takes two of them and one for each processor that it keeps busy, a thread
+// inside none. What goes beyond them ends the box; so they leave room for all that
+// the limit inside allows.
+const (
+	leastThreads      = 8192
+	threadsPerProcess = 4
+)
 
 // orders tell the process that starts a box what to do, in the box's namespaces on
 // the host. With them comes the mount of the box's disk.
@@ -143,7 +152,7 @@ func (b *Backend) launch(ctx context.Context, d dir, rec record, o orders) (host
 	return first, group, err
 }
 
-// makeDirs makes the writable sides of overlays on the disk.
+// makeDirs makes the writable sides of overlays on the disk, and /tmp in them.
 func makeDirs(disk string, overlays []overlay) error {
 	for _, o := range overlays {
 		for _, kind := range []string{upperDir, workDir} {
@@ -152,11 +161,41 @@ func makeDirs(disk string, overlays []overlay) error {
 			}
 		}
 	}
+	return keepTemporary(filepath.Join(disk, upperDir, rootName))
+}
+
+// onDisk is a name in /tmp. Where /tmp is empty, runsc mounts a file system in
+// memory on it, which no limit of the disk counts.
+const onDisk = "tmp/.parley-on-disk"
+
+// keepTemporary makes /tmp in the writable side of a root file system and puts
+// something into it. What a former life of the box made of it never leads out of
+// that side, and is left as it is.
+func keepTemporary(upper string) error {
+	root, err := os.OpenRoot(upper)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	if err := root.Mkdir(filepath.Dir(onDisk), 0o700); err == nil {
+		if err := root.Chmod(filepath.Dir(onDisk), 0o777|fs.ModeSticky); err != nil {
+			return err
+		}
+	}
+	if f, err := root.OpenFile(onDisk, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		return f.Close()
+	}
 	return nil
 }
 
 func groupLimits(l sandbox.Limits) cgroup.Limits {
-	return cgroup.Limits{CPUs: l.CPUs, MemoryBytes: memoryLimit(l), Processes: hostThreads}
+	return cgroup.Limits{CPUs: l.CPUs, MemoryBytes: memoryLimit(l), Processes: hostThreads(l)}
+}
+
+func processLimit(l sandbox.Limits) int64 { return cmp.Or(l.Processes, defaultProcesses) }
+
+func hostThreads(l sandbox.Limits) int64 {
+	return max(leastThreads, threadsPerProcess*processLimit(l))
 }
 
 // memoryLimit bounds the default by the machine.

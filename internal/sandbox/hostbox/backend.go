@@ -216,6 +216,9 @@ func (b *Backend) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, e
 func (b *Backend) Destroy(ctx context.Context, h sandbox.Handle) error {
 	d, unlock, err := b.find(ctx, h)
 	if fault.Is(err, fault.NotFound) {
+		if box := b.attached(h.ID); box != nil {
+			return asFault(box.end(ctx), "The sandbox's processes could not be ended.")
+		}
 		return nil
 	}
 	if err != nil {

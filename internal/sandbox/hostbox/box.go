@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,9 +32,21 @@ type Box struct {
 	leave   chan struct{} // closed to let go of the box
 	left    chan struct{} // closed when nothing of the server follows it any more
 
-	mu    sync.Mutex // orders Pause and Resume
-	state State
+	turn  chan struct{} // holds one value while somebody pauses, resumes or copies
+	state State         // of whoever holds turn, but for Process and Group, which stay
 }
+
+// take waits for the turn to pause, resume or copy the box.
+func (x *Box) take(ctx context.Context) error {
+	select {
+	case x.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.Wrap(ctx.Err(), fault.Unavailable, "sandbox_busy", "The sandbox is being copied, paused or resumed.").WithHint("Try again in a moment.")
+	}
+}
+
+func (x *Box) give() { <-x.turn }
 
 var _ sandbox.Box = (*Box)(nil)
 
@@ -46,7 +57,7 @@ func (b *Backend) attach(d *Dir, spec sandbox.Spec, st State, network io.Closer)
 		closeAll(network)
 		return nil, gone(err)
 	}
-	box := &Box{backend: b, dir: d, spec: spec, watch: w, network: network, state: st,
+	box := &Box{backend: b, dir: d, spec: spec, watch: w, network: network, state: st, turn: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{})}
 	if files := b.driver.Files(d); !files.Bounded() {
 		box.gauge = &gauge{box: box, files: files}
@@ -193,7 +204,7 @@ func (b *Backend) trim(d *Dir) {
 
 func (x *Box) pauseLocked(ctx context.Context) error {
 	if x.state.Group.CanFreeze() {
-		return x.state.Group.Freeze(ctx)
+		return x.freezeLocked(ctx)
 	}
 	before, err := stopTree(ctx, x.state.Process)
 	if err != nil && !x.state.Paused { // half of them stand still
@@ -207,6 +218,19 @@ func (x *Box) pauseLocked(ctx context.Context) error {
 	}
 	x.state.Paused, x.state.Stopped = true, before
 	return x.dir.SaveState(x.state)
+}
+
+// freezeLocked freezes the group. What does not stand still in time (a program that
+// waits for a slow disk cannot) must not do so later, unasked.
+func (x *Box) freezeLocked(ctx context.Context) error {
+	was := x.state.Group.Frozen()
+	err := x.state.Group.Freeze(ctx)
+	if err == nil || was {
+		return err
+	}
+	again, cancel := context.WithTimeout(context.WithoutCancel(ctx), pauseWait)
+	defer cancel()
+	return errors.Join(err, x.state.Group.Thaw(again))
 }
 
 // Resume thaws them.
@@ -228,11 +252,16 @@ func (x *Box) resumeLocked(ctx context.Context) error {
 	return x.dir.SaveState(x.state)
 }
 
-// frozen reports whether the box is paused.
-func (x *Box) frozen() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.frozenLocked()
+// still reports whether nothing in the box changes: it is paused, or about to be, or
+// copied.
+func (x *Box) still() bool {
+	select {
+	case x.turn <- struct{}{}:
+		defer x.give()
+		return x.frozenLocked()
+	default:
+		return true
+	}
 }
 
 func (x *Box) frozenLocked() bool {
@@ -243,8 +272,10 @@ func (x *Box) frozenLocked() bool {
 }
 
 func (x *Box) change(ctx context.Context, public string, f func(context.Context) error) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	if err := x.take(ctx); err != nil {
+		return err
+	}
+	defer x.give()
 	if x.dead() {
 		return gone(nil)
 	}

@@ -21,7 +21,7 @@ func Refuse(caps sandbox.Caps, spec sandbox.Spec) error { return refuse("test", 
 
 // Gauge returns what looks once through the files of a box with this first process.
 func Gauge(first Ident, dir *Dir, names []string, bytes, inodes int64) func() Disk {
-	box := &Box{backend: &Backend{log: slog.New(slog.DiscardHandler)}, dir: dir, state: State{Process: first}}
+	box := &Box{backend: &Backend{log: slog.New(slog.DiscardHandler)}, dir: dir, state: State{Process: first}, turn: make(chan struct{}, 1)}
 	g := &gauge{box: box, files: Plain{Dir: dir, Names: names}, bytes: bytes, inodes: inodes}
 	return func() Disk {
 		g.look(context.Background())
@@ -32,3 +32,16 @@ func Gauge(first Ident, dir *Dir, names []string, bytes, inodes int64) func() Di
 
 // SweepSnapshots removes half-made snapshots.
 func (r *Root) SweepSnapshots() error { return r.sweepSnapshots() }
+
+// CountProcesses counts a process and its descendants, with threads.
+func CountProcesses(first Ident) int64 { return countProcesses(first) }
+
+// BusyBox returns a box of this process that somebody copies, and what ends that.
+func BusyBox() (box *Box, copied func()) {
+	x := &Box{watch: &watch{dead: make(chan struct{})}, turn: make(chan struct{}, 1)}
+	x.turn <- struct{}{}
+	return x, x.give
+}
+
+// Still reports whether nothing in the box changes.
+func (x *Box) Still() bool { return x.still() }

@@ -173,7 +173,7 @@ func TestHalfMadeSnapshotsAreSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(root.Path(), hostbox.SnapshotsDir)
-	for _, name := range []string{"whole", "half.new/deep/er", "other.new"} {
+	for _, name := range []string{"whole", "half.new/deep/er", "other.new", "anothers.new"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -181,13 +181,18 @@ func TestHalfMadeSnapshotsAreSwept(t *testing.T) {
 	if err := os.Chmod(dir+"/half.new/deep", 0); err != nil {
 		t.Fatal(err)
 	}
+	for name, text := range map[string]string{"anothers.new": `{"backend":"another"}`, "half.new": `{"backend":"test"}`} {
+		if err := os.WriteFile(filepath.Join(dir, name, "snapshot.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for range 2 {
 		if err := root.SweepSnapshots(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 1 || left[0].Name() != "whole" {
+	if err != nil || len(left) != 2 || left[0].Name() != "anothers.new" || left[1].Name() != "whole" {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	if ids, err := root.IDs(); err != nil || slices.Contains(ids, hostbox.SnapshotsDir) {

@@ -46,7 +46,7 @@ func (g *gauge) run(ctx context.Context) {
 // measured again.
 func (g *gauge) look(ctx context.Context) time.Duration {
 	before, known := g.last()
-	if known && g.box.frozen() {
+	if known && g.box.still() {
 		return 0
 	}
 	start := time.Now()

@@ -1,6 +1,8 @@
 package hostbox_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -81,5 +83,43 @@ func TestCheckSpec(t *testing.T) {
 		if !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestNobodyWaitsForACopy: what wants to pause, to resume or to measure a box that is
+// being copied gives up when its caller does.
+func TestNobodyWaitsForACopy(t *testing.T) {
+	box, copied := hostbox.BusyBox()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := box.Resume(ctx); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("resume: %v", err)
+	}
+	if !box.Still() {
+		t.Error("a box that is copied does not count as one that stands still")
+	}
+	copied()
+	if box.Still() {
+		t.Error("the box still counts as one that stands still")
+	}
+	if err := box.Resume(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCountProcesses(t *testing.T) {
+	if _, err := os.Lstat("/proc/thread-self/children"); err != nil {
+		t.Skip("this kernel was built without lists of children")
+	}
+	parent, child := first(t)
+	if got := hostbox.CountProcesses(parent); got != 2 {
+		t.Errorf("%d, want the shell and its child", got)
+	}
+	if got := hostbox.CountProcesses(child); got != 1 {
+		t.Errorf("%d, want the child alone", got)
+	}
+	child.Start++
+	if got := hostbox.CountProcesses(child); got != -1 {
+		t.Errorf("%d processes of a dead one", got)
 	}
 }

@@ -66,6 +66,26 @@ func OpenControl() *Control {
 // FD returns the descriptor.
 func (c *Control) FD() int { return c.fd }
 
+// Settle waits, in a spare process, until it is a box's, and takes what others have
+// from the start: see Child.Settle.
+func (c *Control) Settle() error {
+	var nothing struct{}
+	fds, err := c.Receive(&nothing)
+	if err != nil {
+		return err
+	}
+	if len(fds) != 2 {
+		return errors.New("socket or log missing")
+	}
+	lis, log := fds[0], fds[1]
+	for _, m := range [][2]int{{lis, FDListener}, {log, 1}, {log, 2}} {
+		if err := unix.Dup3(m[0], m[1], 0); err != nil {
+			return os.NewSyscallError("dup3", err)
+		}
+	}
+	return errors.Join(unix.Close(lis), unix.Close(log))
+}
+
 // Receive reads a message and its descriptors, which close on exec.
 func (c *Control) Receive(v any) ([]int, error) {
 	const maxFDs = 128

@@ -21,6 +21,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/cgroup"
+	"parley/internal/sandbox/treecopy"
 )
 
 const (
@@ -217,20 +218,9 @@ func (d *Dir) forget(name string) error {
 	return nil
 }
 
-// remove deletes the directory and everything below it, also directories that
-// programs inside made unreadable. The box's processes must be dead.
-func (d *Dir) remove() error {
-	if err := os.RemoveAll(d.path); err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(d.path, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(d.path)
-}
+// remove deletes the directory and everything below it. The box's processes must
+// be dead.
+func (d *Dir) remove() error { return treecopy.Remove(d.path) }
 
 // ValidID reports whether id is [a-zA-Z0-9_-]{1,64}.
 func ValidID(id string) bool {

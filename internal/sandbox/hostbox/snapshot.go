@@ -12,8 +12,9 @@ import (
 	"parley/internal/sandbox"
 )
 
-// SnapshotsDir lies beside the boxes in the directory of a Root. In it every directory is a complete snapshot;
-// those whose names end with halfMade are not, and no id does.
+// SnapshotsDir lies beside the boxes in the directory of a Root. In it every
+// directory is a complete snapshot; those whose names end with halfMade are not, and
+// no id does.
 const (
 	SnapshotsDir = ".snapshots"
 	halfMade     = ".new"
@@ -110,10 +111,12 @@ func (b *Backend) whileStill(ctx context.Context, d *Dir, st State, f func() err
 	}
 	x := b.attached(d.id)
 	if x == nil { // nobody has it: nobody pauses it either
-		x = &Box{backend: b, dir: d, state: st}
+		x = &Box{backend: b, dir: d, state: st, turn: make(chan struct{}, 1)}
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	if err := x.take(ctx); err != nil {
+		return err
+	}
+	defer x.give()
 	if x.frozenLocked() {
 		return f()
 	}
@@ -240,7 +243,8 @@ func (r *Root) readSnapshot(id string) (known snapshot, err error) {
 	return known, err
 }
 
-// sweepSnapshots removes what servers that were killed left half-made.
+// sweepSnapshots removes what servers that were killed left half-made. What another
+// backend in the same directory has begun may be at work.
 func (r *Root) sweepSnapshots() error {
 	dir := filepath.Join(r.path, SnapshotsDir)
 	entries, err := os.ReadDir(dir)
@@ -248,9 +252,11 @@ func (r *Root) sweepSnapshots() error {
 		return nil
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), halfMade) {
-			err = errors.Join(err, (&Dir{path: filepath.Join(dir, e.Name())}).remove())
+		part, known := &Dir{path: filepath.Join(dir, e.Name())}, snapshot{}
+		if !strings.HasSuffix(e.Name(), halfMade) || part.read(snapshotFile, &known) == nil && known.Backend != r.backend {
+			continue
 		}
+		err = errors.Join(err, part.remove())
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,8 +34,19 @@ func (d *Dir) Listen() (*os.File, error) {
 	return f, nil
 }
 
+// openFiles makes what a box's first process gets: its socket and its log.
+func (d *Dir) openFiles() (lis, log *os.File, err error) {
+	if lis, err = d.Listen(); err != nil {
+		return nil, nil, err
+	}
+	if log, err = d.OpenLog(); err != nil {
+		return nil, nil, errors.Join(err, lis.Close())
+	}
+	return lis, log, nil
+}
+
 func (d *Dir) bind(fd int) error {
-	err := d.withSocketPath(func(path string) error {
+	err := WithShortPath(d.Path(sockFile), func(path string) error {
 		if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 			return os.NewSyscallError("bind", err)
 		}
@@ -48,22 +60,22 @@ func (d *Dir) bind(fd int) error {
 
 // dial connects to the box's socket.
 func (d *Dir) dial(ctx context.Context) (conn net.Conn, err error) {
-	err = d.withSocketPath(func(path string) error {
+	err = WithShortPath(d.Path(sockFile), func(path string) error {
 		conn, err = new(net.Dialer).DialContext(ctx, "unix", path)
 		return err
 	})
 	return conn, err
 }
 
-// withSocketPath calls f with a path of the socket that fits into sun_path.
-func (d *Dir) withSocketPath(f func(string) error) error {
-	if path := d.Path(sockFile); len(path) <= maxSunPath {
+// WithShortPath calls f with a path of the socket at path that fits into sun_path.
+func WithShortPath(path string, f func(string) error) error {
+	if len(path) <= maxSunPath {
 		return f(path)
 	}
-	dir, err := os.Open(d.path)
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), sockFile))
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(path)))
 }

@@ -38,6 +38,7 @@ type Note struct {
 type Spawn struct {
 	Exe  *os.File // this program, opened
 	Args []string // without the program's name
+	Env  []string // the whole environment
 	Attr *syscall.SysProcAttr
 }
 
@@ -45,22 +46,37 @@ type Spawn struct {
 type Child struct {
 	PID     int
 	control *net.UnixConn
-	dir     *Dir
+	dir     *Dir // nil: it is a spare one
 }
 
-// Start starts the process in a session of its own, with an empty environment,
-// and with nothing of the server's but the log and the box's socket.
+// Start starts the process of a box in a session of its own, with nothing
+// of the server's but the log and the box's socket.
 func (s Spawn) Start(d *Dir) (*Child, error) {
-	lis, err := d.Listen()
+	lis, log, err := d.openFiles()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = lis.Close() }()
-	log, err := d.OpenLog()
+	defer func() { _, _ = lis.Close(), log.Close() }()
+	c, err := s.start(log, lis)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }()
+	c.dir = d
+	return c, nil
+}
+
+// StartSpare starts a process that is no box's yet: see Child.Settle. It calls
+// Control.Settle before all else, and so ends by itself when the server dies.
+func (s Spawn) StartSpare() (*Child, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = null.Close() }()
+	return s.start(null, null)
+}
+
+func (s Spawn) start(log, lis *os.File) (*Child, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -75,12 +91,12 @@ func (s Spawn) Start(d *Dir) (*Child, error) {
 	// Through the descriptor: the process may have no right to walk the path.
 	pid, err := syscall.ForkExec(fmt.Sprintf("/proc/self/fd/%d", FDExe),
 		append([]string{filepath.Base(s.Exe.Name())}, s.Args...),
-		&syscall.ProcAttr{Dir: "/", Env: []string{}, Sys: s.Attr,
+		&syscall.ProcAttr{Dir: "/", Env: append([]string{}, s.Env...), Sys: s.Attr,
 			Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), s.Exe.Fd(), theirs.Fd(), lis.Fd()}})
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("fork/exec", err), ours.Close())
 	}
-	return &Child{PID: pid, control: ours, dir: d}, nil
+	return &Child{PID: pid, control: ours}, nil
 }
 
 func controlPair() (*net.UnixConn, *os.File, error) {
@@ -104,6 +120,18 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 		return nil, err
 	}
 	return conn.(*net.UnixConn), nil
+}
+
+// Settle makes a spare process a box's: it gets the box's socket and log, as Start
+// gives them. The error says that the process is of no use, dead as a rule.
+func (c *Child) Settle(d *Dir) error {
+	lis, log, err := d.openFiles()
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = lis.Close(), log.Close() }()
+	c.dir = d
+	return c.Send(struct{}{}, int(lis.Fd()), int(log.Fd()))
 }
 
 // Send sends a message with descriptors, which stay the caller's.

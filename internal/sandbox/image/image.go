@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +29,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // Image is an unpacked image. Rootfs is valid while the image is held.
@@ -165,7 +165,7 @@ func unknown(name string) error {
 		WithHint("`parley images list` shows what there is.")
 }
 
-var holderPattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}$`)
+var holderPattern = lazyre.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}$`)
 
 func checkHolder(holder string) error {
 	if holder == "" || holderPattern.MatchString(holder) {

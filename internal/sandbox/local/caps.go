@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/landlock"
+	"parley/internal/sandbox/tun"
 )
 
 // Caps says what holds on this machine.
@@ -105,7 +106,7 @@ func (d *driver) networkGuarantee() sandbox.Guarantee {
 		Detail: "outgoing connections pass through the server; nothing of the host's network is reachable otherwise"}
 	switch {
 	case d.found.TunFD == 0:
-		g.Detail = "loopback only: " + d.found.TunMissing + ". The tun module must be loaded and the server's user be able to open " + tunPath
+		g.Detail = "loopback only: " + d.found.TunMissing + ". The tun module must be loaded and the server's user be able to open " + tun.Path
 	case d.options.Network == nil:
 		g.Detail = "loopback only: the server does not connect sandboxes"
 	}

@@ -102,7 +102,7 @@ func (d *driver) resize(ctx context.Context, dir *hostbox.Dir, size diskimage.Si
 	}
 	if former == nil {
 		for _, name := range []string{filesDir, workspaceDir} {
-			if err := os.RemoveAll(dir.Path(name)); err != nil {
+			if err := treecopy.Remove(dir.Path(name)); err != nil {
 				return err
 			}
 		}

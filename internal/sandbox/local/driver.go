@@ -21,6 +21,7 @@ import (
 	"parley/internal/sandbox/diskimage"
 	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandbox/layer"
+	"parley/internal/sandbox/tun"
 )
 
 // Directories and files of a box, beside those of hostbox.
@@ -50,6 +51,7 @@ type driver struct {
 	disks    *diskimage.Store // nil: not possible here, diskless says why
 	diskless error
 	meters   meters
+	spare    spare
 	cores    []int         // processors that boxes may have
 	turn     atomic.Uint64 // of the next box to be given some of them
 
@@ -71,6 +73,7 @@ func (d *driver) Close() error {
 		d.layers.close()
 	}
 	d.meters.close()
+	d.spare.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	errs := []error{d.exe.Close()}
@@ -108,8 +111,7 @@ func (d *driver) mkdir(path string) error {
 // hosts keep theirs from ordinary accounts. Programs inside never see it. Where
 // it cannot be made the host's is tried.
 func (d *driver) makeTunNode(path string) {
-	const tunDevice = 10<<8 | 200
-	if unix.Mknod(path, unix.S_IFCHR|0o600, tunDevice) == nil {
+	if unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(tun.Major, tun.Minor))) == nil {
 		_ = os.Lchown(path, d.mode.base, d.mode.base)
 	}
 }
@@ -122,6 +124,7 @@ func (d *driver) Start(ctx context.Context, dir *hostbox.Dir, spec sandbox.Spec)
 		return hostbox.State{}, err
 	}
 	g.fresh = serr != nil && spec.From == nil
+	defer d.spare.fill() // for the next one
 	child, err := d.spawn(dir)
 	if err != nil {
 		return hostbox.State{}, err
@@ -381,11 +384,16 @@ func (d *driver) connect(ctx context.Context, spec sandbox.Spec, st hostbox.Stat
 	if d.options.Network == nil || spec.Network.Offline() || st.TunFD == 0 {
 		return nil, nil
 	}
-	tun, err := takeFD(st.Process.PID, st.TunFD)
+	device, err := takeFD(st.Process.PID, st.TunFD)
+	if err == nil {
+		if err = tun.Check(device); err != nil {
+			_ = unix.Close(device)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("network device: %w", err)
 	}
-	return d.options.Network(ctx, tun, spec.ID, spec.Network)
+	return d.options.Network(ctx, device, spec.ID, spec.Network)
 }
 
 // takeFD copies a descriptor of another process, which may be frozen.

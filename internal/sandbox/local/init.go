@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 
 	"golang.org/x/sys/unix"
 
@@ -14,6 +15,7 @@ import (
 
 // Stages of a box's first process, as arguments after InitArgs.
 const (
+	stageSpare = "spare" // waits until a box needs it, then enters
 	stageEnter = "enter" // has every right in its own namespaces: builds the box
 	stageServe = "serve" // has what programs inside have: runs the daemon
 )
@@ -39,12 +41,13 @@ func Init(args []string, serve hostbox.ServeFunc) {
 		stage = args[len(args)-1]
 	}
 	switch stage {
-	case stageEnter:
+	case stageSpare, stageEnter:
 		runtime.LockOSThread() // rights and namespaces belong to a thread
 		control := hostbox.OpenControl()
-		control.Fail(enter(control))
+		control.Fail(enter(control, stage == stageSpare))
 	case stageServe:
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) // its descriptors are not for programs inside
+		debug.SetGCPercent(100)                          // see startEnv
 		unix.CloseOnExec(serveTun)
 		control := hostbox.OpenControl()
 		if err := hostbox.RunDaemon(control, serveListener, serve); err != nil {
@@ -56,12 +59,21 @@ func Init(args []string, serve hostbox.ServeFunc) {
 	os.Exit(2)
 }
 
+// startEnv is the environment of a starting program: it collects no garbage, of
+// which it makes little. To look for it, it would read all of its data.
+var startEnv = []string{"GOGC=off"}
+
 // enter builds the box and starts the second stage. It returns on failure only.
-func enter(control *hostbox.Control) error {
+func enter(control *hostbox.Control, spare bool) error {
 	unix.CloseOnExec(hostbox.FDExe)
 	// Whatever the server inherited from its own parent stays outside.
 	if err := unix.CloseRange(hostbox.FDListener+1, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return os.NewSyscallError("close_range", err)
+	}
+	if spare {
+		if err := control.Settle(); err != nil {
+			return err
+		}
 	}
 	var c config
 	fds, err := control.Receive(&c)
@@ -73,14 +85,11 @@ func enter(control *hostbox.Control) error {
 	if err := b.fileSystem(); err != nil {
 		return err
 	}
-	if err := b.loopback(); err != nil {
-		return fmt.Errorf("loopback: %w", err)
+	if err := b.network(); err != nil {
+		return err
 	}
 	if b.tun > 0 {
 		found.TunFD = serveTun
-		if err := b.route(); err != nil {
-			return fmt.Errorf("network device: %w", err)
-		}
 	}
 	found.TunMissing = b.tunMissing
 	if c.Probe {
@@ -131,7 +140,7 @@ func (b *builder) serve(control *hostbox.Control) error {
 		unix.CloseOnExec(hostbox.FDListener) // its copy lives on under another number
 	}
 	args := append(append([]string{}, os.Args[:len(os.Args)-1]...), stageServe)
-	return execFD(exe, args, nil)
+	return execFD(exe, args, startEnv)
 }
 
 // place moves a descriptor to a number, open across exec.

@@ -64,6 +64,10 @@ func New(o Options) (*Backend, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	d.layers.start(keep)
+	if d.mode.idMapped {
+		d.spare.start = func() (*hostbox.Child, error) { return d.first(stageSpare).StartSpare() }
+		d.spare.fill()
+	}
 	return &Backend{hostbox.New(d, root, d.options.Logger), root.Path()}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"parley/internal/fault"
@@ -127,7 +126,7 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 	if err := hostbox.CheckSpec(spec); err != nil {
 		return err
 	}
-	if err := d.checkAbilities(spec); err != nil {
+	if err := d.checkImage(spec); err != nil {
 		return err
 	}
 	for i := range spec.Mounts {
@@ -136,32 +135,6 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 		}
 	}
 	return nil
-}
-
-// checkAbilities refuses what cannot be held here, rather than to make a box that
-// only seems to have it.
-func (d *driver) checkAbilities(spec *sandbox.Spec) error {
-	if spec.Runtime != "" {
-		return sandbox.Unsupported(Name, "choose a runtime: there is no container engine")
-	}
-	limited := d.limited()
-	for _, l := range []struct {
-		name  string
-		asked bool
-	}{
-		{sandbox.LimitCPU, spec.Limits.CPUs > 0},
-		{sandbox.LimitMemory, spec.Limits.MemoryBytes > 0},
-		{sandbox.LimitProcesses, spec.Limits.Processes > 0},
-		{sandbox.LimitOpenFiles, spec.Limits.OpenFiles > 0},
-		{sandbox.LimitDisk, spec.Limits.DiskBytes > 0},
-		{sandbox.LimitInodes, spec.Limits.Inodes > 0},
-	} {
-		if l.asked && !slices.Contains(limited, l.name) {
-			return sandbox.Unsupported(Name, "hold the limit "+l.name+" on this machine").
-				WithHint("`parley doctor` says why. As root the server can hold every limit; with delegated control groups all but that of the disk.")
-		}
-	}
-	return d.checkImage(spec)
 }
 
 // checkMount refuses to show what is the server's own.

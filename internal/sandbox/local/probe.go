@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,25 +18,6 @@ import (
 )
 
 const probeWait = 10 * time.Second
-
-// namespaces are what every box has of its own.
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
-	unix.CLONE_NEWUTS | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
-
-// spawn starts the first process of a box in its namespaces; it waits for orders.
-func (d *driver) spawn(dir *hostbox.Dir) (*hostbox.Child, error) {
-	attr := &syscall.SysProcAttr{Cloneflags: namespaces}
-	if d.mode.ranged() {
-		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: d.mode.base, Size: idCount}}
-		attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
-		attr.Credential = &syscall.Credential{Uid: 0, Gid: 0}
-	} else {
-		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	}
-	args := append(append([]string{}, d.options.InitArgs...), stageEnter)
-	return hostbox.Spawn{Exe: d.exe, Args: args, Attr: attr}.Start(dir)
-}
 
 // probe finds the best mode that works, by building a box of almost nothing.
 func (d *driver) probe(ctx context.Context) error {

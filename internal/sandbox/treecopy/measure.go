@@ -3,7 +3,6 @@ package treecopy
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -101,7 +100,7 @@ func (m *meter) enter(ctx context.Context, fd int, restore uint32) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return errors.Join(os.NewSyscallError("fstat", err), unix.Close(fd))
 	}
-	here := level{fd: fd, dev: st.Dev, ino: st.Ino, restore: restore} //nolint:unconvert // 32 bits wide on some architectures
+	here := level{fd: fd, dev: st.Dev, ino: st.Ino, restore: restore}
 	err := m.count(ctx, &here)
 	m.levels = append(m.levels, here)
 	if far := len(m.levels) - 1 - keepOpen; far >= 0 && m.levels[far].fd >= 0 {
@@ -157,7 +156,7 @@ func parentOf(fd int, want *level) int {
 		return -1
 	}
 	var st unix.Stat_t
-	if unix.Fstat(up, &st) != nil || st.Dev != want.dev || st.Ino != want.ino { //nolint:unconvert // see enter
+	if unix.Fstat(up, &st) != nil || st.Dev != want.dev || st.Ino != want.ino {
 		_ = unix.Close(up)
 		return -1
 	}
@@ -175,9 +174,9 @@ func (l *level) close() {
 	_ = unix.Close(l.fd)
 }
 
-// close lets go of what is open, the deepest first.
+// close lets go of what is open.
 func (m *meter) close() {
-	for i := len(m.levels) - 1; i >= 0; i-- {
-		m.levels[i].close()
+	for len(m.levels) > 0 {
+		m.leave()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +39,10 @@ type remover struct {
 	moved int // directories that were moved up
 }
 
+// manyPasses is how often a directory is looked through before it counts as one that
+// somebody writes to.
+const manyPasses = 100
+
 // empty removes all that is in a directory, or moves it up. In the root itself
 // directories are emptied in their place.
 func (r *remover) empty(parent int, name string) error {
@@ -48,30 +53,41 @@ func (r *remover) empty(parent int, name string) error {
 	dir := os.NewFile(uintptr(fd), name)
 	defer func() { _ = dir.Close() }()
 	top := parent == unix.AT_FDCWD
-	for {
+	for pass := 0; ; pass++ {
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		gone, err := eachName(dir, func(name string) error {
-			err := unix.Unlinkat(fd, name, 0)
-			switch {
-			case !errors.Is(err, unix.EISDIR):
-				return os.NewSyscallError("unlink", err)
-			case top:
-				err = r.empty(fd, name)
-			default:
-				return r.up(fd, name)
-			}
-			if err == nil {
-				err = os.NewSyscallError("rmdir", unix.Unlinkat(fd, name, unix.AT_REMOVEDIR))
-			}
-			return err
+		foreign := false
+		seen, err := eachName(dir, func(name string) error {
+			foreign = foreign || !top || !strings.HasPrefix(name, movedPrefix)
+			return r.entry(fd, name, top)
 		})
-		if err != nil || gone == 0 {
+		if err != nil || seen == 0 {
 			return err
+		}
+		if foreign && pass > manyPasses {
+			return unix.ENOTEMPTY
 		}
 	}
 }
+
+// entry removes what a name is, or moves it up.
+func (r *remover) entry(dir int, name string, top bool) error {
+	err := unix.Unlinkat(dir, name, 0)
+	switch {
+	case !errors.Is(err, unix.EISDIR):
+		return os.NewSyscallError("unlink", err)
+	case !top:
+		return r.up(dir, name)
+	}
+	if err := r.empty(dir, name); err != nil {
+		return err
+	}
+	return os.NewSyscallError("rmdir", unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+}
+
+// movedPrefix begins the names of directories that were moved up.
+const movedPrefix = "moved-"
 
 // up moves a directory into the root, if it is not empty.
 func (r *remover) up(parent int, name string) error {
@@ -85,7 +101,7 @@ func (r *remover) up(parent int, name string) error {
 	}
 	for {
 		r.moved++
-		err := unix.Renameat2(parent, name, r.root, "moved-"+strconv.Itoa(r.moved), unix.RENAME_NOREPLACE)
+		err := unix.Renameat2(parent, name, r.root, movedPrefix+strconv.Itoa(r.moved), unix.RENAME_NOREPLACE)
 		if !errors.Is(err, unix.EEXIST) {
 			return os.NewSyscallError("rename", err)
 		}

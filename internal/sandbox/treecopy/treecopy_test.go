@@ -349,8 +349,144 @@ func TestTooDeep(t *testing.T) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something is left: %v", err)
 	}
-	if _, err := treecopy.Measure(context.Background(), from); err != nil {
-		t.Errorf("measure: %v", err)
+}
+
+// bury puts a file of a mebibyte below nested directories and closes those that
+// are to be closed to their owner.
+func bury(t *testing.T, root string, levels int, closed bool) {
+	t.Helper()
+	fd, err := unix.Open(root, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range levels {
+		name := strings.Repeat("d", 100)
+		if err := unix.Mkdirat(fd, name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		next, err := unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == nil && closed {
+			err = unix.Fchmod(fd, 0)
+		}
+		if err := errors.Join(err, unix.Close(fd)); err != nil {
+			t.Fatal(err)
+		}
+		fd = next
+	}
+	defer func() { _ = unix.Close(fd) }()
+	file, err := unix.Openat(fd, "file", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = unix.Write(file, make([]byte, 1<<20))
+	if err := errors.Join(err, unix.Close(file)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNothingHidesFromMeasure: programs cannot keep files out of the figures by
+// depth or by modes, which stay as they are.
+func TestNothingHidesFromMeasure(t *testing.T) {
+	for name, closed := range map[string]bool{"deep": false, "closed": true} {
+		t.Run(name, func(t *testing.T) {
+			const levels = 100 // the path of the last is longer than paths may be
+			root := filepath.Join(t.TempDir(), "root")
+			for _, dir := range []string{root, root + "/a", root + "/z"} {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				bury(t, dir, levels, closed && dir != root)
+			}
+			size, err := treecopy.Measure(context.Background(), root)
+			if want := int64(3*(levels+1) + 2); err != nil || size.Inodes != want || size.Bytes < 3<<20 {
+				t.Errorf("%+v, %v; want %d inodes", size, err, want)
+			}
+			if info, err := os.Lstat(root + "/a"); err != nil || closed != (info.Mode().Perm() == 0) {
+				t.Errorf("the mode was changed: %v, %v", info.Mode(), err)
+			}
+			if err := treecopy.Remove(root); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestRemove removes what os.RemoveAll cannot: deeper than descriptors are many,
+// closed to its owner, with the names that removing itself uses.
+func TestRemove(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	few := unix.Rlimit{Cur: 64, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
+	}()
+	outside := t.TempDir()
+	root := filepath.Join(t.TempDir(), "root")
+	if err := os.WriteFile(outside+"/kept", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", "/moved-1/x", "/moved-3", "/z", "/closed/in/it"} {
+		if err := os.MkdirAll(root+dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bury(t, root+"/z", 300, true)
+	bury(t, root+"/closed/in/it", 1, true)
+	if err := os.Symlink(outside, root+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/closed/in", "/closed", ""} {
+		if err := os.Chmod(root+dir, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // what is gone is gone
+		if err := treecopy.Remove(root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Lstat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left: %v", err)
+	}
+	if _, err := os.Lstat(outside + "/kept"); err != nil {
+		t.Error(err)
+	}
+	if err := treecopy.Remove(outside + "/kept"); err == nil {
+		t.Error("a file was removed as a directory")
+	}
+}
+
+// TestRemoveEnds: somebody who goes on writing does not keep it for ever.
+func TestRemoveEnds(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	if err := os.MkdirAll(root+"/busy", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ; i++ {
+			select {
+			case <-end:
+				return
+			default:
+				_ = os.WriteFile(fmt.Sprint(root, "/busy/", i), nil, 0o600) // it may be gone
+				_ = os.WriteFile(fmt.Sprint(root, "/", i), nil, 0o600)
+			}
+		}
+	}()
+	first := treecopy.Remove(root) // either is right
+	close(end)
+	<-ended
+	if err := treecopy.Remove(root); err != nil {
+		t.Errorf("%v, before that %v", err, first)
 	}
 }
 

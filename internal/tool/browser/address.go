@@ -4,19 +4,19 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
+	"parley/internal/lazyre"
 	"parley/internal/tool"
 )
 
 // maxAddress is how long an address may be, in bytes: data URLs are used as pages.
 const maxAddress = 1 << 20
 
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+var scheme = lazyre.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 // hostAndPort is a name with a port, which looks like a scheme.
-var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}([/?#]|$)`)
+var hostAndPort = lazyre.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}([/?#]|$)`)
 
 // address completes what a model writes as an address: a path is a file, a host
 // without a scheme is https, or http on this machine.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 	"parley/internal/tool"
 	"parley/internal/tool/browser/cdp"
 )
@@ -200,7 +200,7 @@ func startFailed(program, output string, code int) error {
 }
 
 // announced is the line that a browser prints when it is ready.
-var announced = regexp.MustCompile(`DevTools listening on ws://[^\s/]+:(\d{1,5})(/devtools/browser/[0-9A-Za-z-]{1,100})\s`)
+var announced = lazyre.MustCompile(`DevTools listening on ws://[^\s/]+:(\d{1,5})(/devtools/browser/[0-9A-Za-z-]{1,100})\s`)
 
 func parseAnnouncement(output string) (port int, endpoint string, ok bool) {
 	m := announced.FindStringSubmatch(output)
@@ -222,7 +222,7 @@ func parsePortFile(data string) (port int, endpoint string, ok bool) {
 	return int(n), endpoint, true
 }
 
-var endpointForm = regexp.MustCompile(`^/devtools/browser/[0-9A-Za-z-]{1,100}$`)
+var endpointForm = lazyre.MustCompile(`^/devtools/browser/[0-9A-Za-z-]{1,100}$`)
 
 // dial connects and learns which pages there are.
 func (b *browser) dial(ctx context.Context, port int, endpoint string) error {

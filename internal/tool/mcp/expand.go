@@ -1,9 +1,8 @@
 package mcp
 
 import (
-	"regexp"
-
 	"parley/internal/fault"
+	"parley/internal/lazyre"
 )
 
 // codeSecret is the code of the fault for a name that no secret has.
@@ -12,8 +11,8 @@ const codeSecret = "mcp_unknown_secret"
 // Names of secrets in a configuration (agent protocol 4.8). In arguments the braces may
 // be left out.
 var (
-	braced = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
-	bare   = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+	braced = lazyre.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
+	bare   = lazyre.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 )
 
 // lookup returns the value of a secret now.
@@ -25,7 +24,7 @@ func (l lookup) expand(text string) (string, error) { return l.replace(braced, t
 // expandArg is expand for an argument, which may have $NAME, too.
 func (l lookup) expandArg(text string) (string, error) { return l.replace(bare, text) }
 
-func (l lookup) replace(form *regexp.Regexp, text string) (string, error) {
+func (l lookup) replace(form *lazyre.Regexp, text string) (string, error) {
 	missing := ""
 	out := form.ReplaceAllStringFunc(text, func(match string) string {
 		groups := form.FindStringSubmatch(match)

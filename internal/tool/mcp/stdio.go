@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley/internal/lazyre"
 	"parley/internal/tool"
 )
 
@@ -316,13 +316,13 @@ func readLine(in *bufio.Reader, most int) (line []byte, tooLong bool, err error)
 
 // Where the id of an answer stands: at the beginning or at the end.
 var (
-	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"`)
-	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
+	idFirst = lazyre.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"`)
+	idLast  = lazyre.MustCompile(`,\s*"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$`)
 )
 
 // answered guesses which request a message answers that was too long to be read.
 func answered(edges []byte) (jsonrpc.ID, bool) {
-	for _, form := range []*regexp.Regexp{idFirst, idLast} {
+	for _, form := range []*lazyre.Regexp{idFirst, idLast} {
 		if m := form.FindSubmatch(edges); m != nil {
 			n, err := strconv.ParseInt(string(m[1]), 10, 64)
 			if err != nil {

@@ -2,9 +2,9 @@ package patch
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"parley/internal/lazyre"
 	"parley/internal/tool"
 )
 
@@ -229,7 +229,7 @@ func (p *parser) gap() bool {
 
 // numbers is the header of a unified diff: its line numbers are ignored, because
 // models cannot count.
-var numbers = regexp.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@.*$`)
+var numbers = lazyre.MustCompile(`^-\d+(,\d+)? \+\d+(,\d+)? @@.*$`)
 
 // hunk reads anchors and lines.
 func (p *parser) hunk() (hunk, error) {

@@ -3,10 +3,11 @@ package terminal
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // maxLine is how long a typed line may be. The kernel's line discipline drops
@@ -14,7 +15,7 @@ import (
 const maxLine = 3800
 
 // variableName is what bash accepts as the name of a variable.
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variableName = lazyre.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // quoteRune appends r as it is written inside $'...'. Control characters are
 // escaped, because typed raw they would be keys.

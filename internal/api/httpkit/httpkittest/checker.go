@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/internal/lazyre"
 )
 
 const resource = "file:///openapi.json"
@@ -27,10 +29,10 @@ type Checker struct {
 
 type pathPattern struct {
 	path string
-	re   *regexp.Regexp
+	re   *lazyre.Regexp
 }
 
-var wildcard = regexp.MustCompile(`\\\{[^/]*\\\}`)
+var wildcard = lazyre.MustCompile(`\\\{[^/]*\\\}`)
 
 // New reads a document (httpkit.Merge makes one).
 func New(openapi []byte) (*Checker, error) {
@@ -49,7 +51,7 @@ func New(openapi []byte) (*Checker, error) {
 	}
 	paths, _ := doc["paths"].(map[string]any)
 	for path := range paths {
-		re := regexp.MustCompile("^" + wildcard.ReplaceAllString(regexp.QuoteMeta(path), "[^/]*") + "$")
+		re := lazyre.MustCompile("^" + wildcard.ReplaceAllString(regexp.QuoteMeta(path), "[^/]*") + "$")
 		c.paths = append(c.paths, pathPattern{path, re})
 	}
 	// Static segments beat wildcards, as in the router.

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"parley/internal/lazyre"
 	"parley/internal/llm"
 	"parley/internal/llm/catalog"
 )
@@ -114,7 +114,7 @@ func read(raw json.RawMessage) (model, error) {
 // notText are models of which an agent cannot make use, or names that are no
 // models: prices by size, committed throughput, regions of Bedrock, which a
 // configuration names beside the model.
-var notText = regexp.MustCompile(`^together-ai-|/\*/|-commitment/|^bedrock/[^/]+/|-guard-|prompt-guard|safeguard` +
+var notText = lazyre.MustCompile(`^together-ai-|/\*/|-commitment/|^bedrock/[^/]+/|-guard-|prompt-guard|safeguard` +
 	`|lyria|realtime|-audio|-search-preview|-search-api|-image|-tts|transcri|deep-research|computer-use|/container$|embed`)
 
 func unwanted(name string, m model) bool {
@@ -223,7 +223,7 @@ func lists(steps []step) (price, hour *llm.Price) {
 	return price, hour
 }
 
-var above = regexp.MustCompile(`^input_cost_per_token_above_(\d+)k_tokens$`)
+var above = lazyre.MustCompile(`^input_cost_per_token_above_(\d+)k_tokens$`)
 
 // steps returns the prices in ascending order of the prompt; none = unknown.
 func (m model) steps() []step {

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"parley/internal/lazyre"
 )
 
 // request is a request as the API reads it. Unknown members are refused.
@@ -164,9 +165,9 @@ func (c *checker) settings() string {
 
 // Which models take which thinking.
 var (
-	adaptiveOnly = regexp.MustCompile(`claude-(opus|sonnet|haiku)-(4-[789]|[5-9])|claude-(fable|mythos)`)
-	budgetOnly   = regexp.MustCompile(`claude-3|claude-(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?$`)
-	alwaysOn     = regexp.MustCompile(`claude-(opus|sonnet|haiku)-5-[5-9]|claude-(fable|mythos)`)
+	adaptiveOnly = lazyre.MustCompile(`claude-(opus|sonnet|haiku)-(4-[789]|[5-9])|claude-(fable|mythos)`)
+	budgetOnly   = lazyre.MustCompile(`claude-3|claude-(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?$`)
+	alwaysOn     = lazyre.MustCompile(`claude-(opus|sonnet|haiku)-5-[5-9]|claude-(fable|mythos)`)
 )
 
 func (c *checker) thinking() string {
@@ -220,7 +221,7 @@ func (c *checker) sampling() string {
 	return ""
 }
 
-var legalName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var legalName = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (c *checker) tools() string {
 	for i, t := range c.r.Tools {
@@ -334,7 +335,7 @@ func (c *checker) check(at string, list []block) ([]block, string) {
 	return list, ""
 }
 
-var legalID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var legalID = lazyre.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 // content checks one block by itself.
 func (c *checker) content(at string, b block) string {

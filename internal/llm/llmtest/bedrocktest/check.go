@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 type raw = map[string]json.RawMessage
@@ -52,8 +53,8 @@ type checker struct {
 }
 
 var (
-	idPattern   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
-	namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	idPattern   = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	namePattern = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
 func objectOf(what string, b []byte) (raw, *failure) {

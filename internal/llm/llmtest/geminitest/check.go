@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 type request struct {
@@ -71,7 +72,7 @@ type generation struct {
 	pro, flash, lite bool
 }
 
-var generationNumber = regexp.MustCompile(`gemini-([0-9]+(?:\.[0-9]+)?)`)
+var generationNumber = lazyre.MustCompile(`gemini-([0-9]+(?:\.[0-9]+)?)`)
 
 func generationOf(model string) generation {
 	g := generation{number: 3.5, pro: strings.Contains(model, "-pro"), flash: strings.Contains(model, "flash"),
@@ -169,7 +170,7 @@ func (q *checker) contents(r *request) error {
 	return nil
 }
 
-var functionName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+var functionName = lazyre.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
 func (q *checker) part(p *partIn, role string) error {
 	set := 0

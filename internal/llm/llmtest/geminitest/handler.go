@@ -11,11 +11,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"parley/internal/lazyre"
 	"parley/internal/llm/llmtest"
 )
 
@@ -51,7 +51,7 @@ type call struct {
 	body     []byte
 }
 
-var callPath = regexp.MustCompile(`/(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent)$`)
+var callPath = lazyre.MustCompile(`/(?:models|tunedModels)/([^/:]+):(generateContent|streamGenerateContent)$`)
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

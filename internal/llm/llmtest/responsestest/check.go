@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 type object = map[string]json.RawMessage
@@ -134,9 +135,9 @@ func checkInclude(o object) *Refusal {
 // Families of models by name: those that think and those that do not. Of others
 // nothing is known, and they take everything.
 var (
-	thinks      = regexp.MustCompile(`^(gpt-5|o[134]|codex)`)
-	thinksNever = regexp.MustCompile(`^gpt-(3|4)`)
-	cachesNever = regexp.MustCompile(`^gpt-(5\.[6-9]|5-mini|5-nano|4o|3)`)
+	thinks      = lazyre.MustCompile(`^(gpt-5|o[134]|codex)`)
+	thinksNever = lazyre.MustCompile(`^gpt-(3|4)`)
+	cachesNever = lazyre.MustCompile(`^gpt-(5\.[6-9]|5-mini|5-nano|4o|3)`)
 )
 
 func checkReasoning(o object) *Refusal {
@@ -189,7 +190,7 @@ func checkCache(o object) *Refusal {
 	return nil
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func checkTools(o object) *Refusal {
 	if !has(o, "tools") {

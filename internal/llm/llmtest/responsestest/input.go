@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/internal/lazyre"
 )
 
 // history is the input of a request while it is checked.
@@ -87,7 +88,7 @@ func (h *history) notStored(id string) *Refusal {
 		"' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."}
 }
 
-var itemID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var itemID = lazyre.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 func (h *history) checkID(it object) *Refusal {
 	if !has(it, "id") {
