@@ -153,6 +153,8 @@ func (d specDocument) spec() (SandboxSpec, error) {
 		return s, errors.New("a runtime is a matter of the docker backend; write backend: docker")
 	case d.WorkingDir != "" && !strings.HasPrefix(d.WorkingDir, "/"):
 		return s, fmt.Errorf("the working_dir %s is no absolute path", quote(d.WorkingDir))
+	case badEnv(d.Env) != "":
+		return s, fmt.Errorf("%s is no name of an environment variable", quote(badEnv(d.Env)))
 	case d.Warm < 0 || d.Warm > maxWarm:
 		return s, fmt.Errorf("warm is from 0 to %d", maxWarm)
 	}
@@ -168,6 +170,19 @@ func (d specDocument) spec() (SandboxSpec, error) {
 	}
 	return s, nil
 }
+
+// badEnv returns a name that no environment variable can have, "" if there is none.
+func badEnv(env map[string]string) string {
+	for name := range env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return name + "="
+		}
+	}
+	return ""
+}
+
+// maxDisk is the largest file system that a sandbox can have.
+const maxDisk = 16 << 40
 
 func (d specDocument) limits(l *sandbox.Limits) error {
 	if d.Limits == nil {
@@ -188,6 +203,9 @@ func (d specDocument) limits(l *sandbox.Limits) error {
 		if err := (bytesValue{size.p, 16 << 20}).Set(size.text); err != nil {
 			return fmt.Errorf("limits: %s: %w", size.name, err)
 		}
+	}
+	if l.DiskBytes > maxDisk {
+		return fmt.Errorf("limits: disk: more than %s", FormatBytes(maxDisk))
 	}
 	return nil
 }

@@ -96,6 +96,8 @@ func TestSandboxSpecProblems(t *testing.T) {
 		"negative":         {"- {id: a, limits: {processes: -1}}", "not negative"},
 		"network mode":     {"- {id: a, network: everything}", "network:"},
 		"network of paths": {"- {id: a, network: [\"http://x/\"]}", "network:"},
+		"env name":         {"- {id: a, env: {\"A=B\": c}}", "environment variable"},
+		"endless disk":     {"- {id: a, limits: {disk: 900TiB}}", "limits: disk"},
 		"no list":          {"id: a", "no list of templates"},
 		"no YAML":          {"- {id: a", "no YAML"},
 	} {

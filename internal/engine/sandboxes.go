@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,8 +112,13 @@ func (e *Engine) moveDir(ctx context.Context, conv *conversation.Conversation, f
 	return nil
 }
 
-// maxIncidents is how many incidents a conversation's notes hold.
-const maxIncidents = 5
+const (
+	// maxIncidents is how many incidents a conversation's notes hold: of each kind the
+	// last.
+	maxIncidents = 5
+	// sameIncident is how soon the same kind of incident is not told again.
+	sameIncident = 30 * time.Second
+)
 
 // SandboxIncident tells the conversations of a sandbox of a limit it ran into.
 func (e *Engine) SandboxIncident(sandboxID string, i fleet.Incident) {
@@ -134,8 +140,14 @@ func (l *live) noteIncident(i fleet.Incident) {
 		return
 	}
 	notes := l.state.Notes
-	told := append(notes.Incidents[:len(notes.Incidents):len(notes.Incidents)],
-		conversation.SandboxIncident{Time: i.Time.Format(time.RFC3339), Kind: i.Kind, Text: i.Text})
+	told := slices.Clone(notes.Incidents)
+	if at := slices.IndexFunc(told, func(old conversation.SandboxIncident) bool { return old.Kind == i.Kind }); at >= 0 {
+		if last, err := time.Parse(time.RFC3339, told[at].Time); err == nil && i.Time.Sub(last) < sameIncident {
+			return
+		}
+		told = slices.Delete(told, at, at+1)
+	}
+	told = append(told, conversation.SandboxIncident{Time: i.Time.Format(time.RFC3339), Kind: i.Kind, Text: i.Text})
 	notes.Incidents = told[max(0, len(told)-maxIncidents):]
 	l.note(notes)
 }

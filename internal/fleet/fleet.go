@@ -271,6 +271,12 @@ func (f *Fleet) create(s *store.Sandbox) (sandbox.Box, error) {
 		}
 	}
 	box, err := backend.Create(f.ctx, spec)
+	if fault.CodeOf(err) == codeExists && len(s.Handle) == 0 {
+		// Half-made by a server that was killed: nobody else makes boxes of this id.
+		if err = f.destroy(f.ctx, s); err == nil {
+			box, err = backend.Create(f.ctx, spec)
+		}
+	}
 	if err != nil || want.From == nil {
 		return box, err
 	}
@@ -278,6 +284,9 @@ func (f *Fleet) create(s *store.Sandbox) (sandbox.Box, error) {
 	f.dropSnapshot(backend, *want.From)
 	return box, nil
 }
+
+// codeExists is the code of a box that is there already.
+const codeExists = "sandbox_exists"
 
 // home remembers whose a box is that has another id than its sandbox. f.mu is held.
 func (f *Fleet) home(box, id string) {

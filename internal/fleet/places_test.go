@@ -336,3 +336,26 @@ func TestABackendThatHangsHoldsUpItsOwnSandboxesOnly(t *testing.T) {
 		t.Errorf("the other one is %s", w.status(other))
 	}
 }
+
+// Who needs a sandbox early, before it was recovered, meets the half-made box that a
+// killed server left.
+func TestAHalfMadeBoxIsMadeAnew(t *testing.T) {
+	w := newWorld(t, nil)
+	w.stop()
+	now := time.Now().UTC()
+	half := &store.Sandbox{ID: "half", Owner: owner, SpecID: "bench", Backend: "bench", Status: store.SandboxStarting, CreatedAt: now, UpdatedAt: now}
+	if err := w.store.Sandboxes().Save(t.Context(), half); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.backend.Create(t.Context(), sandbox.Spec{ID: "half"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fleet.New(w.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fleet = f // not recovered
+	if got := w.sh("half", "echo up"); got != "up\n" || w.status("half") != store.SandboxRunning {
+		t.Errorf("%q, %s", got, w.status("half"))
+	}
+}

@@ -42,7 +42,7 @@ func run(out, binary, sandbox string, rounds int) error {
 		return err
 	}
 	for _, measure := range []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
-		b.commitToSocket, b.lastPage, b.idleConversations, b.adapters} {
+		b.commitToSocket, b.lastPage, b.idleConversations, b.adapters, b.sandboxes} {
 		if err := measure(); err != nil {
 			return err
 		}
@@ -72,6 +72,7 @@ What is measured:
 - **event to WebSocket**: from the event's own timestamp, taken before it is stored, until a client on loopback has read the frame; includes the commit.
 - **idle conversations**: growth of the server's resident memory after 1,000 conversations were started in one sandbox, each answered once by the scripted model, and left alone until they were unloaded. The sandboxes' own memory is not in it.
 - **a streamed chunk, a call**: what an adapter does by itself for one piece of a streamed answer (reading, decoding, handing on), and for a whole call with a history of 200 messages (encoding, HTTP on loopback, decoding), against a server in the same process; five runs, median and largest. The guard's row is a call of a model that answers at once, with its reservation and settlement in a real SQLite database.
+- **a sandbox backend's rows** (` + "`local`: start" + `, ...): the backend by itself, without the HTTP API: start is from the call until sandboxd answers; exec is /bin/true through sandboxd; snapshots are taken of a running sandbox, of the one with 50,000 files right after they were written. Memory is what the control group of an idle sandbox counts, its sandboxd included. Backends that the machine does not have are named with the reason; docker takes the image of PARLEY_TEST_IMAGE.
 - **last page**: ` + "`events/search?sort_order=TIMESTAMP_DESC&limit=100`" + ` over HTTP.
 `)
 	return t.String()

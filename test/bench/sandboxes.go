@@ -209,7 +209,7 @@ func (m *boxBench) snapshots(ctx context.Context, box sandbox.Box, client *sandb
 i=0; while [ $i -lt %d ]; do echo "content of file $i" >d$((i %% 500))/f$i; i=$((i+1)); done`, manyFiles)
 	res, err := client.Exec(ctx, tool.ExecRequest{Argv: []string{"/bin/sh", "-c", script}, Timeout: 5 * time.Minute})
 	if err != nil || res.ExitCode != 0 {
-		return fmt.Errorf("fill the workspace: %v %s", err, res.Stderr)
+		return fmt.Errorf("fill the workspace: %w %s", err, res.Stderr)
 	}
 	return m.fork(ctx, box, "50,000 files", 3, "≤ 1 s with the start", "")
 }

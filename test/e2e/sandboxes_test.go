@@ -83,7 +83,7 @@ const netSpecs = `[{id: listed, network: ["127.0.0.1:%[1]s"]}, {id: open}, {id: 
 
 func TestTemplatesAndTheNetworkLog(t *testing.T) {
 	t.Parallel()
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served") }))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "served") }))
 	defer site.Close()
 	_, port, _ := net.SplitHostPort(site.Listener.Addr().String())
 	model := openaitest.New(t)

@@ -383,7 +383,7 @@ func (h *handlers) sendMessage(w http.ResponseWriter, r *httpkit.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := canSend(v.SandboxStatus); err != nil {
+	if err := canSend(v); err != nil {
 		return err
 	}
 	if err := h.Engine.Send(r.Context(), r.Principal.UserID, v.ID, engine.Message{Parts: m.Content, Run: m.Run}); err != nil {
@@ -392,10 +392,17 @@ func (h *handlers) sendMessage(w http.ResponseWriter, r *httpkit.Request) error 
 	return httpkit.JSON(w, http.StatusOK, sendResponse{true, string(v.SandboxStatus), nil})
 }
 
-func canSend(s store.SandboxStatus) error {
+// canSend reports whether a message reaches the agent. A sandbox that was paused by
+// itself resumes when it is used; one that its user paused waits for its user.
+func canSend(v *engine.View) error {
+	s := v.SandboxStatus
 	switch s {
 	case store.SandboxRunning:
 		return nil
+	case store.SandboxPaused:
+		if v.Sandbox != nil && v.Sandbox.Detail != "" {
+			return nil
+		}
 	case store.SandboxMissing:
 		return fault.New(fault.Gone, "sandbox_missing", "The conversation is archived: its sandbox was deleted.").
 			WithHint("Start a new conversation to go on.")

@@ -38,7 +38,8 @@ func dropRights(who account, o seccomp.Options) error {
 	_, _ = unix.KeyctlJoinSessionKeyring("") // the engine's filter may refuse it: then there are no keys
 	var kept [2]uint32
 	for c := range uintptr(64) {
-		if keeps(c) {
+		// Capabilities that are given to a file of the host would work outside.
+		if keeps(c) && (c != unix.CAP_SETFCAP || !o.NoSetID) {
 			kept[c/32] |= 1 << (c % 32)
 			continue
 		}

@@ -188,7 +188,9 @@ func (b *Backend) ociConfig(rec record, bundle string, mounts []mapped) ([]byte,
 	files, processes := orElseLimit(rec.Spec.Limits.OpenFiles), uint64(processLimit(rec.Spec.Limits))
 	caps := map[string][]string{}
 	for _, set := range []string{"bounding", "effective", "permitted"} {
-		caps[set] = keptCaps
+		caps[set] = slices.DeleteFunc(slices.Clone(keptCaps), func(name string) bool {
+			return in.NoSetID && name == "CAP_SETFCAP" // what is given to a file of the host would work outside
+		})
 	}
 	c.Process = ociProcess{Args: slices.Concat([]string{insideProgram}, b.options.InitArgs, []string{stageServe}),
 		Env: []string{}, Cwd: "/", Capabilities: caps, NoNewPrivileges: true,

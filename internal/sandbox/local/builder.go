@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -215,6 +216,15 @@ func (b *builder) staged(s source) (int, error) {
 // stage is a directory that every host has and that nothing here needs.
 const stage = "/sys"
 
+// inMemory is how large a file system in memory may be: a part of what the box has,
+// so that files there leave room for programs, to remove them for instance.
+func (b *builder) inMemory(most, part int64) string {
+	if b.config.Memory > 0 {
+		most = min(most, b.config.Memory/part)
+	}
+	return strconv.FormatInt(most, 10)
+}
+
 // system makes the file systems that do not come from the host's disk.
 func (b *builder) system() ([]mounted, error) {
 	var list []mounted
@@ -226,8 +236,8 @@ func (b *builder) system() ([]mounted, error) {
 		{"/proc", "proc", nil, unix.MOUNT_ATTR_NOEXEC},
 		{"/dev", "tmpfs", [][2]string{{"mode", "755"}, {"size", "1m"}}, unix.MOUNT_ATTR_NOEXEC},
 		{"/dev/pts", "devpts", [][2]string{{"newinstance", ""}, {"ptmxmode", "666"}, {"mode", "620"}}, unix.MOUNT_ATTR_NOEXEC},
-		{"/dev/shm", "tmpfs", [][2]string{{"mode", "1777"}, {"size", "512m"}}, 0},
-		{"/run", "tmpfs", [][2]string{{"mode", "755"}, {"size", "256m"}}, 0},
+		{"/dev/shm", "tmpfs", [][2]string{{"mode", "1777"}, {"size", b.inMemory(512<<20, 8)}}, 0},
+		{"/run", "tmpfs", [][2]string{{"mode", "755"}, {"size", b.inMemory(256<<20, 16)}}, 0},
 		{"/sys", "tmpfs", [][2]string{{"mode", "755"}, {"size", "1m"}}, unix.MOUNT_ATTR_NOEXEC},
 	} {
 		fs, err := newFS(s.kind, s.options)

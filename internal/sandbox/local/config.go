@@ -18,7 +18,8 @@ type config struct {
 	Outbound   bool      `json:"outbound"`
 	FakeOwner  bool      `json:"fake_owner"` // see seccomp.Options
 	NoSetID    bool      `json:"no_set_id"`
-	Probe      bool      `json:"probe"` // find out what holds, say it, and end
+	Memory     int64     `json:"memory"` // that the box may use, bytes; 0 = not limited
+	Probe      bool      `json:"probe"`  // find out what holds, say it, and end
 }
 
 // source is a directory or file of the host: a detached mount that the server

@@ -59,7 +59,7 @@ func (d *driver) makeFiles(ctx context.Context, dir *hostbox.Dir, spec sandbox.S
 		return d.makeDirs(dir.Path())
 	}
 	var size diskimage.Size
-	size.Bytes, size.Inodes = hostbox.DiskLimits(spec.Limits)
+	size.Bytes, size.Inodes = hostbox.DiskLimits(d.withRoom(ctx, spec.Limits))
 	path := dir.Path(diskFile)
 	if spec.From == nil {
 		return d.disks.Create(ctx, path, size)
@@ -68,6 +68,23 @@ func (d *driver) makeFiles(ctx context.Context, dir *hostbox.Dir, spec sandbox.S
 		return err
 	}
 	return d.resize(ctx, dir, size)
+}
+
+// withRoom lowers the limit on the disk to what the machine has left: one box by
+// itself must not fill it, and the server with it.
+func (d *driver) withRoom(ctx context.Context, l sandbox.Limits) sandbox.Limits {
+	var fs unix.Statfs_t
+	if unix.Statfs(d.root.Path(), &fs) != nil {
+		return l
+	}
+	room := int64(fs.Bavail) * fs.Bsize / 10 * 9 &^ (16<<20 - 1)
+	asked, _ := hostbox.DiskLimits(l)
+	if asked <= room || room < 64<<20 {
+		return l
+	}
+	d.options.Logger.WarnContext(ctx, "the machine's disk has less room than a sandbox may use", "limit", asked, "lowered_to", room)
+	l.DiskBytes = room
+	return l
 }
 
 // resize moves the files of a snapshot into a new image of the box's own size.

@@ -223,6 +223,7 @@ func (d *driver) config(dir *hostbox.Dir, spec sandbox.Spec, g ground, k disk, s
 	}
 	c.Binds, err = d.binds(k, spec, s)
 	// A set-user-id file of the mount's owner would work outside.
+	c.Memory = memoryLimit(spec.Limits.MemoryBytes)
 	c.NoSetID = slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return !m.ReadOnly })
 	return c, err
 }

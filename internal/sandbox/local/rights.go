@@ -64,7 +64,7 @@ func runOn(cpus []int) error {
 // their domain, and system calls. exe is the program that comes next. It returns
 // the version of Landlock in force.
 func dropRights(o seccomp.Options, exe int) (int, error) {
-	if err := dropCapabilities(); err != nil {
+	if err := dropCapabilities(o.NoSetID); err != nil {
 		return 0, err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -77,11 +77,14 @@ func dropRights(o seccomp.Options, exe int) (int, error) {
 	return domain, seccomp.Install(o)
 }
 
-func dropCapabilities() error {
+// dropCapabilities keeps what installing packages needs. hostFiles says that files
+// of the host can be written: capabilities that are given to such a file would work
+// outside.
+func dropCapabilities(hostFiles bool) error {
 	// A new session keyring: the inherited one may hold keys of the server.
 	_, _ = unix.KeyctlJoinSessionKeyring("") // ENOSYS: then there are no keys
 	for c := uintptr(0); c < 64; c++ {
-		if slices.Contains(keptCaps, c) {
+		if slices.Contains(keptCaps, c) && (c != unix.CAP_SETFCAP || !hostFiles) {
 			continue
 		}
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
