@@ -182,7 +182,7 @@ func TestKillNineLosesNothing(t *testing.T) {
 	id := s.Conversation("run: sleep 300 & echo $! > pid; echo once >> count; echo started; sleep 2")
 	sandboxID, _ := s.Info(id)["sandbox_id"].(string)
 	s.WaitEvent(id, "the action", kind("ActionEvent"))
-	count := filepath.Join(s.Dir, "sandboxes", sandboxID, "workspace", "count")
+	count := s.FileOf(sandboxID, "count")
 	s.Eventually("the command to start", func() bool { _, err := os.Stat(count); return err == nil })
 	other := s.Conversation("")
 	var acked []string
@@ -260,7 +260,7 @@ func TestSandboxPauseResumeDelete(t *testing.T) {
 	s.WaitStatus(id, "finished")
 	sandboxID, _ := s.Info(id)["sandbox_id"].(string)
 	dir := filepath.Join(s.Dir, "sandboxes", sandboxID)
-	tick := func() string { b, _ := os.ReadFile(filepath.Join(dir, "workspace", "tick")); return string(b) }
+	tick := func() string { b, _ := os.ReadFile(s.FileOf(sandboxID, "tick")); return string(b) }
 	moving := func() bool {
 		a := tick()
 		deadline := time.Now().Add(500 * time.Millisecond)

@@ -3,7 +3,9 @@ package parleytest
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -99,5 +101,25 @@ func (a *Agent) Log(id string) []Event {
 
 // File is the path, on this machine, of a file in the sandbox's working directory.
 func (a *Agent) File(name string) string {
-	return filepath.Join(a.Dir, "sandboxes", a.Sandbox, "workspace", name)
+	return a.FileOf(a.Sandbox, name)
+}
+
+// FileOf is the path, on this machine, of a file in the working directory of a
+// local sandbox. Where sandboxes have a file system of their own, it leads through
+// the sandbox's first process and lives as long as that.
+func (s *Server) FileOf(sandboxID, name string) string {
+	box := filepath.Join(s.Dir, "sandboxes", sandboxID)
+	plain := filepath.Join(box, "workspace")
+	if _, err := os.Stat(plain); err == nil {
+		return filepath.Join(plain, name)
+	}
+	var state struct {
+		Process struct {
+			PID int `json:"pid"`
+		} `json:"process"`
+	}
+	if raw, err := os.ReadFile(filepath.Join(box, "state.json")); err != nil || json.Unmarshal(raw, &state) != nil {
+		return filepath.Join(plain, name) // it has not started
+	}
+	return filepath.Join("/proc", strconv.Itoa(state.Process.PID), "root/workspace/project", name)
 }
