@@ -121,7 +121,9 @@ func (l *live) carryOut(ctx context.Context, conv *conversation.Conversation, to
 	}
 	began := time.Now()
 	o.res, o.err = guarded(l.e, a.ToolName, func() (tool.Result, error) { return l.callTool(ctx, conv, tools, a, env) })
-	o.context = append(o.context, l.e.incidentsSince(ctx, conv, began)...)
+	if t, ok := tools.set.Lookup(a.ToolName); ok && !t.Spec().NoConfirm { // finish and think run nothing
+		o.context = append(o.context, l.e.incidentsSince(ctx, conv, began)...)
+	}
 	if in.Event = hook.PostToolUse; o.err == nil && hooks != nil && hooks.Has(in.Event, a.ToolName) {
 		in.ToolResponse = o.res.Observation
 		after, _ := hooks.Run(ctx, in) // the call is done, whatever stops its hooks

@@ -165,7 +165,12 @@ func (f *Fleet) Usage(ctx context.Context, owner, id string) (sandbox.Usage, err
 // Incidents looks at a sandbox and returns the limits it ran into after a time,
 // oldest first.
 func (f *Fleet) Incidents(ctx context.Context, id string, after time.Time) []Incident {
-	e := f.entry(id)
+	f.mu.Lock()
+	e := f.entries[id]
+	f.mu.Unlock()
+	if e == nil { // never used since the server began
+		return nil
+	}
 	_, _ = f.lookAt(ctx, e) // a sandbox that cannot be looked at has no news
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,27 +14,6 @@ import (
 // WorkingDir is where work happens inside a box unless its spec says otherwise.
 const WorkingDir = "/workspace/project"
 
-// Limits bound a box. Zero means the backend's default; a backend that cannot
-// enforce one says so in Caps.Limits.
-type Limits struct {
-	CPUs        float64 `json:"cpus,omitempty"` // of one core's time
-	MemoryBytes int64   `json:"memory,omitempty"`
-	Processes   int64   `json:"processes,omitempty"`  // with threads
-	OpenFiles   uint64  `json:"open_files,omitempty"` // of one process
-	DiskBytes   int64   `json:"disk,omitempty"`       // of everything written inside; what is mounted does not count
-	Inodes      int64   `json:"inodes,omitempty"`     // files and directories made inside
-}
-
-// Scale multiplies what a stronger or weaker machine has more or less of.
-func (l Limits) Scale(factor float64) Limits {
-	l.CPUs *= factor
-	l.MemoryBytes = int64(float64(l.MemoryBytes) * factor)
-	l.Processes = int64(float64(l.Processes) * factor)
-	l.DiskBytes = int64(float64(l.DiskBytes) * factor)
-	l.Inodes = int64(float64(l.Inodes) * factor)
-	return l
-}
-
 // NetworkMode says what a box may reach.
 type NetworkMode string
 
@@ -164,16 +143,6 @@ type Guarantee struct {
 	Holds  bool   `json:"holds"`
 	Detail string `json:"detail"` // how, or why not and what to do about it
 }
-
-// Names in Caps.Limits.
-const (
-	LimitCPU       = "cpu"
-	LimitMemory    = "memory"
-	LimitProcesses = "processes"
-	LimitOpenFiles = "open_files"
-	LimitDisk      = "disk"
-	LimitInodes    = "inodes"
-)
 
 // Caps say what a backend is and what holds. What a backend cannot do it refuses
 // with Unsupported, code CodeUnsupported.

@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
 )
 
 // Box is a running (or paused) container.
@@ -191,7 +192,7 @@ func (x *Box) Done() <-chan struct{} { return x.dead }
 // Dial connects to the box's sandboxd. The engine has no part in it.
 func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 	if x.isDead() {
-		return nil, gone(nil)
+		return nil, hostbox.Gone(nil)
 	}
 	conn, err := x.backend.place(x.spec.ID).dial(ctx, serveSock)
 	switch {
@@ -200,7 +201,7 @@ func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case nobodyListens(err):
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	return nil, fault.Wrap(err, fault.Unavailable, "sandbox_unreachable", "The sandbox does not take connections.")
 }
@@ -217,7 +218,7 @@ func (x *Box) Resume(ctx context.Context) error {
 
 func (x *Box) change(ctx context.Context, public string, paused bool, ask func(context.Context, string) error) error {
 	if x.isDead() {
-		return gone(nil)
+		return hostbox.Gone(nil)
 	}
 	ctx, done, err := x.backend.begin(ctx, x.spec.ID)
 	if err != nil {
@@ -229,11 +230,11 @@ func (x *Box) change(ctx context.Context, public string, paused bool, ask func(c
 		return nil
 	}
 	if refused(err, 404) {
-		return gone(err)
+		return hostbox.Gone(err)
 	}
 	// It may be as it should be, or not run at all; engines say so in many ways.
 	if c, lookErr := x.backend.engine.inspect(ctx, x.id); refused(lookErr, 404) || lookErr == nil && !c.State.Running {
-		return gone(err)
+		return hostbox.Gone(err)
 	} else if lookErr == nil && c.State.Paused == paused {
 		return nil
 	}

@@ -23,7 +23,7 @@ func openTun() (int, error) {
 	}
 	_ = unix.Unlink(tun.Path)
 	if err = tun.Make(fd, tunName); err == nil {
-		err = tun.Route(tunName)
+		err = tun.Route(tunName, tun.MTU)
 	}
 	if err != nil {
 		_ = unix.Close(fd)

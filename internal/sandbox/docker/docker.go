@@ -69,11 +69,10 @@ type Backend struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // followers of boxes
+	turns  hostbox.Turns  // operations on boxes and snapshots
 
-	mu     sync.Mutex
-	boxes  map[string]*Box          // attached and not known dead
-	busy   map[string]chan struct{} // ids with an operation under way
-	closed bool
+	mu    sync.Mutex
+	boxes map[string]*Box // attached and not known dead
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -94,7 +93,7 @@ func open(ctx context.Context, o Options, w waits) (*Backend, error) {
 		return nil, unavailable(err)
 	}
 	b := &Backend{options: o, engine: newEngine(socket, w.call), waits: w,
-		boxes: map[string]*Box{}, busy: map[string]chan struct{}{}}
+		boxes: map[string]*Box{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	if err := b.meet(ctx); err != nil {
 		b.cancel()
@@ -169,7 +168,7 @@ func (b *Backend) handle(id string) sandbox.Handle {
 // Create makes a box and returns when its sandboxd answers.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
 	if !hostbox.ValidID(spec.ID) {
-		return nil, badID()
+		return nil, hostbox.BadID()
 	}
 	if err := b.check(&spec); err != nil {
 		return nil, err
@@ -276,16 +275,16 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 		return nil, err
 	}
 	if !c.State.Running {
-		return nil, gone(nil)
+		return nil, hostbox.Gone(nil)
 	}
 	p := b.place(h.ID)
 	r, err := p.load()
 	if err != nil {
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	conn, err := p.dial(ctx, serveSock)
 	if err != nil {
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	_ = conn.Close()
 	box := b.attach(r.Spec, c, nil)
@@ -423,8 +422,8 @@ func (b *Backend) List(ctx context.Context) ([]sandbox.Handle, error) {
 
 // Close detaches from all boxes; they keep running.
 func (b *Backend) Close() error {
+	b.turns.Close()
 	b.mu.Lock()
-	b.closed = true
 	boxes := slices.Collect(maps.Values(b.boxes))
 	b.mu.Unlock()
 	b.cancel()
@@ -442,7 +441,7 @@ func (b *Backend) find(ctx context.Context, h sandbox.Handle) (context.Context, 
 		return nil, nil, fault.New(fault.Invalid, "sandbox_handle", "The handle is not of this backend.")
 	}
 	if !hostbox.ValidID(h.ID) {
-		return nil, nil, badID()
+		return nil, nil, hostbox.BadID()
 	}
 	return b.begin(ctx, h.ID)
 }
@@ -453,53 +452,13 @@ func (b *Backend) begin(ctx context.Context, id string) (context.Context, func()
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	for {
-		mine := make(chan struct{})
-		wait, err := b.claim(id, mine)
-		if err != nil {
-			return nil, nil, err
-		}
-		if wait == nil {
-			ctx, cancel := context.WithCancel(ctx)
-			unhook := context.AfterFunc(b.ctx, cancel)
-			return ctx, func() { unhook(); cancel(); b.release(id, mine) }, nil
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, nil, ctx.Err()
-		}
+	done, err := b.turns.Take(ctx, id)
+	if err != nil {
+		return nil, nil, err
 	}
-}
-
-// claim takes an id, or returns what to wait for.
-func (b *Backend) claim(id string, mine chan struct{}) (wait chan struct{}, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, fault.New(fault.Unavailable, "sandbox_closed", "The server is stopping.")
-	}
-	if wait, taken := b.busy[id]; taken {
-		return wait, nil
-	}
-	b.busy[id] = mine
-	return nil, nil
-}
-
-func (b *Backend) release(id string, mine chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.busy, id)
-	close(mine)
-}
-
-func badID() error {
-	return fault.New(fault.Invalid, "sandbox_id", "An id has 1 to 64 letters, digits, - or _.")
-}
-
-func gone(err error) error {
-	return fault.Wrap(err, fault.Gone, "sandbox_gone", "The sandbox's processes are dead.").
-		WithHint("Its files are kept; it can be started again.")
+	ctx, cancel := context.WithCancel(ctx)
+	unhook := context.AfterFunc(b.ctx, cancel)
+	return ctx, func() { unhook(); cancel(); done() }, nil
 }
 
 func notFound() error {

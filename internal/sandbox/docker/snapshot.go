@@ -27,7 +27,7 @@ func (b *Backend) snapshotRef(id string) string { return b.repository() + ":" + 
 // still meanwhile.
 func (b *Backend) Snapshot(ctx context.Context, h sandbox.Handle, id string) (sandbox.Snapshot, error) {
 	if !hostbox.ValidID(id) {
-		return sandbox.Snapshot{}, badID()
+		return sandbox.Snapshot{}, hostbox.BadID()
 	}
 	ctx, done, err := b.find(ctx, h)
 	if err != nil {
@@ -172,7 +172,7 @@ func checkSnapshot(s sandbox.Snapshot) error {
 		return fault.New(fault.Invalid, "sandbox_snapshot", "The snapshot is not of this backend.")
 	}
 	if !hostbox.ValidID(s.ID) {
-		return badID()
+		return hostbox.BadID()
 	}
 	return nil
 }

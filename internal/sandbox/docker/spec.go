@@ -81,27 +81,7 @@ func (b *Backend) check(spec *sandbox.Spec) error {
 			return err
 		}
 	}
-	return b.checkLimits(spec.Limits)
-}
-
-// checkLimits refuses what is asked for and cannot be held.
-func (b *Backend) checkLimits(l sandbox.Limits) error {
-	held := b.limits()
-	for _, ask := range []struct {
-		limit, what string
-		asked       bool
-	}{
-		{sandbox.LimitCPU, "limit the CPU time of its sandboxes with this engine", l.CPUs > 0},
-		{sandbox.LimitMemory, "limit the memory of its sandboxes with this engine", l.MemoryBytes > 0},
-		{sandbox.LimitProcesses, "limit the number of processes with this engine", l.Processes > 0},
-		{sandbox.LimitDisk, "limit the disk of its sandboxes: the engine's storage driver cannot (overlay2 can on xfs mounted with pquota)", l.DiskBytes > 0},
-		{sandbox.LimitInodes, "limit the number of files", l.Inodes > 0},
-	} {
-		if ask.asked && !has(held, ask.limit) {
-			return sandbox.Unsupported(Name, ask.what)
-		}
-	}
-	return nil
+	return sandbox.CheckLimits(Name, spec.Limits, b.limits())
 }
 
 // checkMount refuses to show what is the server's own, or the engine's socket:

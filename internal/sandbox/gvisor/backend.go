@@ -16,7 +16,6 @@ import (
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/diskimage"
 	"parley/internal/sandbox/hostbox"
-	"parley/internal/sandbox/layer"
 )
 
 // handleVersion is raised when handles of older servers cannot be read any more.
@@ -32,12 +31,12 @@ const (
 // Create makes a box and returns when its sandboxd answers.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
 	if !hostbox.ValidID(spec.ID) {
-		return nil, badID()
+		return nil, hostbox.BadID()
 	}
 	if err := b.check(&spec); err != nil {
 		return nil, err
 	}
-	unlock, err := b.lock(ctx, spec.ID)
+	unlock, err := b.turns.Take(ctx, spec.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +51,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, e
 		box, err = b.create(ctx, d, spec)
 	}
 	if err != nil {
-		return nil, errors.Join(asFault(err, "The sandbox could not be created."), b.erase(d))
+		return nil, errors.Join(hostbox.AsFault(err, "The sandbox could not be created."), b.erase(d))
 	}
 	return box, nil
 }
@@ -88,13 +87,13 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 	}
 	var rec record
 	if err := d.load(&rec); err != nil || !rec.Process.Alive() {
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	if err := b.disks.Recover(ctx, d.path(diskFile)); err != nil {
-		return nil, asFault(err, "The sandbox's files cannot be used.")
+		return nil, hostbox.AsFault(err, "The sandbox's files cannot be used.")
 	}
 	if rec, err = b.settled(ctx, d, rec); err != nil {
-		return nil, asFault(err, "The sandbox is in no known state.")
+		return nil, hostbox.AsFault(err, "The sandbox is in no known state.")
 	}
 	network, err := b.connect(ctx, rec)
 	if err != nil { // its files and commands are worth more than its network
@@ -132,12 +131,12 @@ func (b *Backend) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, e
 	}
 	b.detach(h.ID)
 	if err := b.kill(ctx, d); err != nil {
-		return nil, asFault(err, "What is left of the sandbox could not be cleared away.")
+		return nil, hostbox.AsFault(err, "What is left of the sandbox could not be cleared away.")
 	}
 	rec.Group, rec.Paused, rec.Moving, rec.Ground.Program = nil, false, false, b.program
 	box, err := b.start(ctx, d, rec, "")
 	if err != nil {
-		return nil, errors.Join(asFault(err, "The sandbox could not be started again."), b.kill(context.WithoutCancel(ctx), d))
+		return nil, errors.Join(hostbox.AsFault(err, "The sandbox could not be started again."), b.kill(context.WithoutCancel(ctx), d))
 	}
 	return box, nil
 }
@@ -160,11 +159,11 @@ func (b *Backend) erase(d dir) error {
 	ctx, cancel := context.WithTimeout(context.Background(), eraseWait)
 	defer cancel()
 	if err := b.kill(ctx, d); err != nil {
-		return asFault(err, "The sandbox's processes could not be ended.")
+		return hostbox.AsFault(err, "The sandbox's processes could not be ended.")
 	}
 	b.detach(d.id())
 	if err := os.RemoveAll(string(d)); err != nil {
-		return asFault(err, "The sandbox's files could not be removed.")
+		return hostbox.AsFault(err, "The sandbox's files could not be removed.")
 	}
 	return nil
 }
@@ -190,7 +189,7 @@ func (b *Backend) kill(ctx context.Context, d dir) error {
 		if group == nil {
 			_ = unix.Kill(rec.Process.PID, unix.SIGKILL)
 		}
-		if err := pause(ctx, killPoll); err != nil {
+		if err := hostbox.Sleep(ctx, killPoll); err != nil {
 			return errors.Join(err, rerr)
 		}
 	}
@@ -216,21 +215,9 @@ func killGroup(ctx context.Context, kill func() (bool, error), processes func() 
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if err := pause(ctx, killPoll); err != nil {
+		if err := hostbox.Sleep(ctx, killPoll); err != nil {
 			return err
 		}
-	}
-}
-
-// pause waits for d or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -238,7 +225,7 @@ func pause(ctx context.Context, d time.Duration) error {
 func (b *Backend) List(context.Context) ([]sandbox.Handle, error) {
 	names, err := ids(b.path())
 	if err != nil {
-		return nil, asFault(err, "The sandboxes could not be listed.")
+		return nil, hostbox.AsFault(err, "The sandboxes could not be listed.")
 	}
 	handles := make([]sandbox.Handle, len(names))
 	for i, id := range names {
@@ -249,8 +236,8 @@ func (b *Backend) List(context.Context) ([]sandbox.Handle, error) {
 
 // Close detaches from all boxes; they keep running.
 func (b *Backend) Close() error {
+	b.turns.Close() // before the look at what is attached: who attaches later sees it
 	b.mu.Lock()
-	b.closed = true
 	attached := slices.Collect(maps.Keys(b.boxes))
 	b.mu.Unlock()
 	b.cancel()
@@ -273,9 +260,9 @@ func (b *Backend) find(ctx context.Context, h sandbox.Handle) (dir, func(), erro
 		return "", nil, fault.New(fault.Invalid, "sandbox_handle", "The handle is not of this backend.")
 	}
 	if !hostbox.ValidID(h.ID) {
-		return "", nil, badID()
+		return "", nil, hostbox.BadID()
 	}
-	unlock, err := b.lock(ctx, h.ID)
+	unlock, err := b.turns.Take(ctx, h.ID)
 	if err != nil {
 		return "", nil, err
 	}
@@ -286,40 +273,9 @@ func (b *Backend) find(ctx context.Context, h sandbox.Handle) (dir, func(), erro
 	}
 	if err != nil {
 		unlock()
-		return "", nil, asFault(err, "The sandbox's files cannot be read.")
+		return "", nil, hostbox.AsFault(err, "The sandbox's files cannot be read.")
 	}
 	return d, unlock, nil
-}
-
-// lock serialises the operations on one id.
-func (b *Backend) lock(ctx context.Context, id string) (func(), error) {
-	for {
-		b.mu.Lock()
-		if b.closed {
-			b.mu.Unlock()
-			return nil, fault.New(fault.Unavailable, "sandbox_closed", "The server is stopping.")
-		}
-		wait, taken := b.busy[id]
-		if !taken {
-			mine := make(chan struct{})
-			b.busy[id] = mine
-			b.mu.Unlock()
-			return func() { b.unlock(id, mine) }, nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (b *Backend) unlock(id string, mine chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.busy, id)
-	close(mine)
 }
 
 // check completes and validates a spec.
@@ -336,55 +292,13 @@ func (b *Backend) check(spec *sandbox.Spec) error {
 	if err := hostbox.CheckSpec(spec); err != nil {
 		return err
 	}
-	l, can := spec.Limits, b.limits()
-	for name, asked := range map[string]bool{sandbox.LimitCPU: l.CPUs > 0, sandbox.LimitMemory: l.MemoryBytes > 0, sandbox.LimitProcesses: l.Processes > 0} {
-		if asked && !slices.Contains(can, name) {
-			return sandbox.Unsupported(Name, "hold the limit "+name+" on this machine").
-				WithHint("Run the server where it may use control groups.")
-		}
+	if err := sandbox.CheckLimits(Name, spec.Limits, b.limits()); err != nil {
+		return err
 	}
 	for _, m := range spec.Mounts {
-		if err := b.checkMount(m.Source); err != nil {
+		if err := hostbox.CheckSource(m.Source, append(slices.Clone(b.options.Hidden), b.options.Dir), b.options.Homes); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// checkMount refuses to show what is the server's own.
-func (b *Backend) checkMount(source string) error {
-	refused := fault.New(fault.Invalid, "sandbox_spec", "A mount's source would show the server's own data.")
-	for _, secret := range append(slices.Clone(b.options.Hidden), b.options.Dir) {
-		if layer.Within(secret, source) || layer.Within(source, secret) {
-			return refused
-		}
-	}
-	for _, home := range b.options.Homes {
-		if layer.Within(home, source) { // a directory in a home may be shared, the home may not
-			return refused
-		}
-	}
-	return nil
-}
-
-func badID() error {
-	return fault.New(fault.Invalid, "sandbox_id", "A sandbox id has 1 to 64 letters, digits, - or _.")
-}
-
-func gone(err error) error {
-	return fault.Wrap(err, fault.Gone, "sandbox_gone", "The sandbox's processes are dead.").
-		WithHint("Its files are kept; it can be started again.")
-}
-
-// asFault classifies an error that is not a fault yet.
-func asFault(err error, public string) error {
-	var f *fault.Error
-	if err == nil || errors.As(err, &f) {
-		return err
-	}
-	kind := fault.KindOf(err)
-	if kind == fault.Internal {
-		kind = fault.Unavailable
-	}
-	return fault.Wrap(err, kind, "sandbox_failed", "%s", public)
 }

@@ -14,6 +14,7 @@ import (
 
 	"parley/internal/fault"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/hostbox"
 )
 
 const pauseWait = 10 * time.Second
@@ -45,13 +46,13 @@ func (b *Backend) attach(d dir, rec record, network io.Closer) (*Box, error) {
 	conn, err := x.watch()
 	if err != nil {
 		closeAll(network)
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	x.stand(rec.Paused)
 	b.mu.Lock()
 	b.boxes[d.id()] = x
 	b.wg.Add(1)
-	closing := b.closed
+	closing := b.turns.Closed()
 	b.mu.Unlock()
 	go x.follow(conn)
 	if closing {
@@ -162,7 +163,7 @@ func (x *Box) Done() <-chan struct{} { return x.dead }
 // Dial connects to the box's sandboxd.
 func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 	if x.isDead() {
-		return nil, gone(nil)
+		return nil, hostbox.Gone(nil)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -180,7 +181,7 @@ func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	}
 	if !x.rec.Process.Alive() {
-		return nil, gone(err)
+		return nil, hostbox.Gone(err)
 	}
 	if ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
@@ -323,15 +324,15 @@ func (x *Box) change(ctx context.Context, public string, f func(context.Context)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.isDead() {
-		return gone(nil)
+		return hostbox.Gone(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pauseWait)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		if !x.rec.Process.Alive() {
-			return gone(err)
+			return hostbox.Gone(err)
 		}
-		return asFault(err, public)
+		return hostbox.AsFault(err, public)
 	}
 	return nil
 }

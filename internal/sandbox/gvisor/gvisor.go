@@ -120,10 +120,10 @@ type Backend struct {
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 
-	mu     sync.Mutex
-	boxes  map[string]*Box          // attached and not known dead
-	busy   map[string]chan struct{} // ids with an operation under way
-	closed bool
+	turns hostbox.Turns // operations on boxes and snapshots
+
+	mu    sync.Mutex
+	boxes map[string]*Box // attached and not known dead
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -174,7 +174,7 @@ func open(ctx context.Context, o Options) (*Backend, error) {
 		return nil, err
 	}
 	o.Dir = real
-	b := &Backend{options: o, groups: cgroup.Open(), boxes: map[string]*Box{}, busy: map[string]chan struct{}{}}
+	b := &Backend{options: o, groups: cgroup.Open(), boxes: map[string]*Box{}}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, b.prepare(ctx)
 }

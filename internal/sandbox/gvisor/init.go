@@ -10,12 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
-	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"parley/internal/sandbox/hostbox"
@@ -101,7 +98,7 @@ func serveInside(serve hostbox.ServeFunc) error {
 	if err != nil {
 		return err
 	}
-	if err := filter(seccomp.Options{NoSetID: in.NoSetID}); err != nil {
+	if err := seccomp.Install(seccomp.Options{NoSetID: in.NoSetID, AllThreads: true}); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(in.WorkingDir, 0o755); err != nil {
@@ -133,33 +130,6 @@ func parseInside(text []byte) (inside, error) {
 		return in, errors.New("orders: they are not complete")
 	}
 	return in, nil
-}
-
-// filter gives all threads of this process, and what they start, the system call
-// filter of boxes. It spares the kernel inside what the host's is spared elsewhere.
-func filter(o seccomp.Options) error {
-	program, err := seccomp.Program(o)
-	if err != nil {
-		return err
-	}
-	raw, err := bpf.Assemble(program)
-	if err != nil {
-		return err
-	}
-	list := make([]unix.SockFilter, len(raw))
-	for i, ins := range raw {
-		list[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
-	}
-	prog := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
-	left, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
-	runtime.KeepAlive(list)
-	switch {
-	case errno != 0:
-		return os.NewSyscallError("seccomp", errno)
-	case left != 0:
-		return errors.New("seccomp: a thread has another filter")
-	}
-	return nil
 }
 
 // tokenListener accepts those who know the token: every program inside can reach

@@ -33,7 +33,7 @@ func halt(ctx context.Context, p hostbox.Ident) error {
 		if still || err != nil {
 			return err
 		}
-		if err := pause(ctx, stopPoll); err != nil {
+		if err := hostbox.Sleep(ctx, stopPoll); err != nil {
 			return err
 		}
 	}

@@ -30,14 +30,14 @@ type kept struct {
 func (b *Backend) Snapshot(ctx context.Context, h sandbox.Handle, id string) (sandbox.Snapshot, error) {
 	var none sandbox.Snapshot
 	if !hostbox.ValidID(id) {
-		return none, badID()
+		return none, hostbox.BadID()
 	}
 	d, unlock, err := b.find(ctx, h)
 	if err != nil {
 		return none, err
 	}
 	defer unlock()
-	unlockID, err := b.lock(ctx, snapshotDir+"/"+id)
+	unlockID, err := b.turns.Take(ctx, snapshotDir+"/"+id)
 	if err != nil {
 		return none, err
 	}
@@ -55,7 +55,7 @@ func (b *Backend) Snapshot(ctx context.Context, h sandbox.Handle, id string) (sa
 		err = os.Rename(string(part), string(to))
 	}
 	if err != nil {
-		return none, errors.Join(asFault(err, "The sandbox could not be copied."), os.RemoveAll(string(part)))
+		return none, errors.Join(hostbox.AsFault(err, "The sandbox could not be copied."), os.RemoveAll(string(part)))
 	}
 	return snapshotOf(id), nil
 }
@@ -132,7 +132,7 @@ func (b *Backend) DropSnapshot(ctx context.Context, s sandbox.Snapshot) error {
 	if s.Backend != Name || !hostbox.ValidID(s.ID) {
 		return fault.New(fault.Invalid, "sandbox_snapshot", "The snapshot is not of this backend.")
 	}
-	unlock, err := b.lock(ctx, snapshotDir+"/"+s.ID)
+	unlock, err := b.turns.Take(ctx, snapshotDir+"/"+s.ID)
 	if err != nil {
 		return err
 	}
@@ -140,16 +140,16 @@ func (b *Backend) DropSnapshot(ctx context.Context, s sandbox.Snapshot) error {
 	// Renamed first: a snapshot is complete or not there.
 	from := b.snapshot(s.ID)
 	if err := os.Rename(string(from), string(from+halfMade)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return asFault(err, "The snapshot could not be removed.")
+		return hostbox.AsFault(err, "The snapshot could not be removed.")
 	}
-	return asFault(os.RemoveAll(string(from+halfMade)), "The snapshot's files could not be removed.")
+	return hostbox.AsFault(os.RemoveAll(string(from+halfMade)), "The snapshot's files could not be removed.")
 }
 
 // Snapshots lists all snapshots.
 func (b *Backend) Snapshots(context.Context) ([]sandbox.Snapshot, error) {
 	names, err := ids(b.path(snapshotDir))
 	if err != nil {
-		return nil, asFault(err, "The snapshots could not be listed.")
+		return nil, hostbox.AsFault(err, "The snapshots could not be listed.")
 	}
 	list := make([]sandbox.Snapshot, len(names))
 	for i, id := range names {
@@ -160,7 +160,7 @@ func (b *Backend) Snapshots(context.Context) ([]sandbox.Snapshot, error) {
 
 // fork makes a box from a snapshot, which cannot be dropped meanwhile.
 func (b *Backend) fork(ctx context.Context, d dir, spec sandbox.Spec) (*Box, error) {
-	unlock, err := b.lock(ctx, snapshotDir+"/"+spec.From.ID)
+	unlock, err := b.turns.Take(ctx, snapshotDir+"/"+spec.From.ID)
 	if err != nil {
 		return nil, err
 	}

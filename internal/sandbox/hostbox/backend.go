@@ -49,11 +49,10 @@ type Backend struct {
 	root   *Root
 	log    *slog.Logger
 	wg     sync.WaitGroup
+	turns  Turns // operations on boxes and snapshots
 
-	mu     sync.Mutex
-	boxes  map[string]*Box          // attached and not known dead
-	busy   map[string]chan struct{} // ids with an operation under way
-	closed bool
+	mu    sync.Mutex
+	boxes map[string]*Box // attached and not known dead
 }
 
 var _ sandbox.Backend = (*Backend)(nil)
@@ -66,8 +65,7 @@ func New(driver Driver, root *Root, log *slog.Logger) *Backend {
 	if err := root.sweepSnapshots(); err != nil {
 		log.Warn("half-made snapshots could not be removed", "error", err)
 	}
-	return &Backend{driver: driver, root: root, log: log,
-		boxes: map[string]*Box{}, busy: map[string]chan struct{}{}}
+	return &Backend{driver: driver, root: root, log: log, boxes: map[string]*Box{}}
 }
 
 // Name returns the backend's name.
@@ -79,7 +77,7 @@ func (b *Backend) Caps() sandbox.Caps { return b.driver.Caps() }
 // Create makes a box and returns when its sandboxd answers.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, error) {
 	if !ValidID(spec.ID) {
-		return nil, badID()
+		return nil, BadID()
 	}
 	if err := b.driver.Check(&spec); err != nil {
 		return nil, err
@@ -93,9 +91,9 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, e
 		}
 	}
 	if err := b.root.room(); err != nil {
-		return nil, asFault(err, "The disk of the sandboxes cannot be looked at.")
+		return nil, AsFault(err, "The disk of the sandboxes cannot be looked at.")
 	}
-	unlock, err := b.lock(ctx, spec.ID)
+	unlock, err := b.turns.Take(ctx, spec.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +104,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Box, e
 	}
 	box, err := b.create(ctx, d, spec, err)
 	if err != nil {
-		return nil, errors.Join(asFault(err, "The sandbox could not be created."), b.erase(d))
+		return nil, errors.Join(AsFault(err, "The sandbox could not be created."), b.erase(d))
 	}
 	return box, nil
 }
@@ -152,14 +150,14 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 		return nil, err
 	}
 	if err := errors.Join(b.driver.Files(d).Recover(ctx), (&Box{dir: d, state: st}).goOnLocked()); err != nil {
-		return nil, asFault(err, "The sandbox does not go on after a copy that was cut off.")
+		return nil, AsFault(err, "The sandbox does not go on after a copy that was cut off.")
 	}
 	if st, err = d.State(); err != nil {
-		return nil, gone(err)
+		return nil, Gone(err)
 	}
 	conn, err := d.dial(ctx)
 	if err != nil {
-		return nil, gone(err)
+		return nil, Gone(err)
 	}
 	_ = conn.Close()
 	closer, err := b.driver.Attach(ctx, spec, st)
@@ -173,14 +171,14 @@ func (b *Backend) Adopt(ctx context.Context, h sandbox.Handle) (sandbox.Box, err
 func (b *Backend) running(d *Dir) (sandbox.Spec, State, error) {
 	spec, err := d.Spec()
 	if err != nil {
-		return spec, State{}, gone(err)
+		return spec, State{}, Gone(err)
 	}
 	st, err := d.State()
 	if err != nil {
-		return spec, st, gone(err)
+		return spec, st, Gone(err)
 	}
 	if !st.Process.Alive() {
-		return spec, st, gone(nil)
+		return spec, st, Gone(nil)
 	}
 	return spec, st, nil
 }
@@ -202,11 +200,11 @@ func (b *Backend) Restart(ctx context.Context, h sandbox.Handle) (sandbox.Box, e
 	}
 	b.detach(d.id)
 	if err := b.kill(ctx, d); err != nil { // leftovers, such as its control groups
-		return nil, asFault(err, "What is left of the sandbox could not be cleared away.")
+		return nil, AsFault(err, "What is left of the sandbox could not be cleared away.")
 	}
 	box, err := b.start(ctx, d, spec)
 	if err != nil {
-		err = asFault(err, "The sandbox could not be started again.")
+		err = AsFault(err, "The sandbox could not be started again.")
 		return nil, errors.Join(err, b.driver.Kill(context.WithoutCancel(ctx), d))
 	}
 	return box, nil
@@ -217,7 +215,7 @@ func (b *Backend) Destroy(ctx context.Context, h sandbox.Handle) error {
 	d, unlock, err := b.find(ctx, h)
 	if fault.Is(err, fault.NotFound) {
 		if box := b.attached(h.ID); box != nil {
-			return asFault(box.end(ctx), "The sandbox's processes could not be ended.")
+			return AsFault(box.end(ctx), "The sandbox's processes could not be ended.")
 		}
 		return nil
 	}
@@ -233,11 +231,11 @@ func (b *Backend) erase(d *Dir) error {
 	ctx, cancel := context.WithTimeout(context.Background(), eraseWait)
 	defer cancel()
 	if err := b.kill(ctx, d); err != nil {
-		return asFault(err, "The sandbox's processes could not be ended.")
+		return AsFault(err, "The sandbox's processes could not be ended.")
 	}
 	b.detach(d.id)
 	if err := d.remove(); err != nil {
-		return asFault(err, "The sandbox's files could not be removed.")
+		return AsFault(err, "The sandbox's files could not be removed.")
 	}
 	return nil
 }
@@ -256,7 +254,7 @@ func (b *Backend) kill(ctx context.Context, d *Dir) error {
 func (b *Backend) List(context.Context) ([]sandbox.Handle, error) {
 	ids, err := b.root.IDs()
 	if err != nil {
-		return nil, asFault(err, "The sandboxes could not be listed.")
+		return nil, AsFault(err, "The sandboxes could not be listed.")
 	}
 	handles := make([]sandbox.Handle, len(ids))
 	for i, id := range ids {
@@ -267,8 +265,8 @@ func (b *Backend) List(context.Context) ([]sandbox.Handle, error) {
 
 // Close detaches from all boxes; they keep running.
 func (b *Backend) Close() error {
+	b.turns.Close() // before the look at what is attached: who attaches later sees it
 	b.mu.Lock()
-	b.closed = true
 	ids := slices.Collect(maps.Keys(b.boxes))
 	b.mu.Unlock()
 	var group errgroup.Group
@@ -290,69 +288,16 @@ func (b *Backend) find(ctx context.Context, h sandbox.Handle) (*Dir, func(), err
 		return nil, nil, fault.New(fault.Invalid, "sandbox_handle", "The handle is not of this backend.")
 	}
 	if !ValidID(h.ID) {
-		return nil, nil, badID()
+		return nil, nil, BadID()
 	}
-	unlock, err := b.lock(ctx, h.ID)
+	unlock, err := b.turns.Take(ctx, h.ID)
 	if err != nil {
 		return nil, nil, err
 	}
 	d, err := b.root.lookup(h.ID)
 	if err != nil {
 		unlock()
-		return nil, nil, asFault(err, "The sandbox's files cannot be read.")
+		return nil, nil, AsFault(err, "The sandbox's files cannot be read.")
 	}
 	return d, unlock, nil
-}
-
-// lock serialises the operations on one id.
-func (b *Backend) lock(ctx context.Context, id string) (func(), error) {
-	for {
-		b.mu.Lock()
-		if b.closed {
-			b.mu.Unlock()
-			return nil, fault.New(fault.Unavailable, "sandbox_closed", "The server is stopping.")
-		}
-		wait, taken := b.busy[id]
-		if !taken {
-			mine := make(chan struct{})
-			b.busy[id] = mine
-			b.mu.Unlock()
-			return func() { b.unlock(id, mine) }, nil
-		}
-		b.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (b *Backend) unlock(id string, mine chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.busy, id)
-	close(mine)
-}
-
-func badID() error {
-	return fault.New(fault.Invalid, "sandbox_id", "A sandbox id has 1 to 64 letters, digits, - or _.")
-}
-
-func gone(err error) error {
-	return fault.Wrap(err, fault.Gone, "sandbox_gone", "The sandbox's processes are dead.").
-		WithHint("Its files are kept; it can be started again.")
-}
-
-// asFault classifies an error that is not a fault yet.
-func asFault(err error, public string) error {
-	var f *fault.Error
-	if err == nil || errors.As(err, &f) {
-		return err
-	}
-	kind := fault.KindOf(err)
-	if kind == fault.Internal {
-		kind = fault.Unavailable
-	}
-	return fault.Wrap(err, kind, "sandbox_failed", "%s", public)
 }

@@ -55,7 +55,7 @@ func (b *Backend) attach(d *Dir, spec sandbox.Spec, st State, network io.Closer)
 	w, err := newWatch(st.Process)
 	if err != nil {
 		closeAll(network)
-		return nil, gone(err)
+		return nil, Gone(err)
 	}
 	box := &Box{backend: b, dir: d, spec: spec, watch: w, network: network, state: st, turn: make(chan struct{}, 1),
 		leave: make(chan struct{}), left: make(chan struct{})}
@@ -66,7 +66,7 @@ func (b *Backend) attach(d *Dir, spec sandbox.Spec, st State, network io.Closer)
 	b.mu.Lock()
 	b.boxes[d.id] = box
 	b.wg.Add(1)
-	closing := b.closed
+	closing := b.turns.Closed()
 	b.mu.Unlock()
 	go box.follow()
 	if closing {
@@ -161,7 +161,7 @@ func (x *Box) Done() <-chan struct{} { return x.watch.dead }
 // Dial connects to the box's sandboxd.
 func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 	if x.dead() {
-		return nil, gone(nil)
+		return nil, Gone(nil)
 	}
 	conn, err := x.dir.dial(ctx)
 	if err == nil {
@@ -171,7 +171,7 @@ func (x *Box) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 	if !x.state.Process.Alive() {
-		return nil, gone(err)
+		return nil, Gone(err)
 	}
 	return nil, fault.Wrap(err, fault.Unavailable, "sandbox_unreachable", "The sandbox does not take connections.")
 }
@@ -190,7 +190,7 @@ func (x *Box) Pause(ctx context.Context) error {
 func (b *Backend) trim(d *Dir) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.turns.Closed() {
 		return
 	}
 	b.wg.Go(func() {
@@ -277,15 +277,15 @@ func (x *Box) change(ctx context.Context, public string, f func(context.Context)
 	}
 	defer x.give()
 	if x.dead() {
-		return gone(nil)
+		return Gone(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pauseWait)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		if !x.state.Process.Alive() {
-			return gone(err)
+			return Gone(err)
 		}
-		return asFault(err, public)
+		return AsFault(err, public)
 	}
 	return nil
 }

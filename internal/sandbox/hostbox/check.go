@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"parley/internal/fault"
 	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
+	"parley/internal/sandbox/layer"
 )
 
 // MaxEnv bounds the environment of a box: names and values, in bytes. It travels
@@ -56,22 +56,7 @@ func refuse(name string, caps sandbox.Caps, spec sandbox.Spec) error {
 	if !caps.NetworkPolicy && spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkOpen || !caps.NetworkPolicy && spec.Network.Within != nil {
 		return sandbox.Unsupported(name, "keep a sandbox from the network")
 	}
-	l := spec.Limits
-	for _, asked := range []struct {
-		limit string
-		yes   bool
-		what  string
-	}{
-		{sandbox.LimitCPU, l.CPUs != 0, "processor time"}, {sandbox.LimitMemory, l.MemoryBytes != 0, "memory"},
-		{sandbox.LimitProcesses, l.Processes != 0, "processes"}, {sandbox.LimitOpenFiles, l.OpenFiles != 0, "open files"},
-		{sandbox.LimitDisk, l.DiskBytes != 0, "disk space"}, {sandbox.LimitInodes, l.Inodes != 0, "the number of files"},
-	} {
-		if asked.yes && !slices.Contains(caps.Limits, asked.limit) {
-			return sandbox.Unsupported(name, "limit "+asked.what+" on this machine").
-				WithHint("The doctor command says what this machine lacks.")
-		}
-	}
-	return nil
+	return sandbox.CheckLimits(name, spec.Limits, caps.Limits)
 }
 
 // checkMount validates a mount and resolves the links of its source.
@@ -125,4 +110,22 @@ func invalid(field, text string) error {
 	err := fault.New(fault.Invalid, "sandbox_spec", "%s", text)
 	err.Fields = []fault.Field{{Loc: []any{field}, Type: "value_error", Msg: text}}
 	return err
+}
+
+// CheckSource refuses a mount that would show what is the server's own: a hidden
+// directory, what is in or around it, or a home as a whole; directories in a home may
+// be shared. The source has no links in it, see CheckSpec.
+func CheckSource(source string, hidden, homes []string) error {
+	refused := fault.New(fault.Invalid, "sandbox_spec", "A mount's source would show the server's own data.")
+	for _, secret := range hidden {
+		if layer.Within(secret, source) || layer.Within(source, secret) {
+			return refused
+		}
+	}
+	for _, home := range homes {
+		if layer.Within(home, source) {
+			return refused
+		}
+	}
+	return nil
 }

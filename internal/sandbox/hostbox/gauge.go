@@ -36,7 +36,7 @@ type gauge struct {
 func (g *gauge) run(ctx context.Context) {
 	for {
 		took := g.look(ctx)
-		if pause(ctx, max(gaugeLeast, gaugeShare*took)) != nil {
+		if Sleep(ctx, max(gaugeLeast, gaugeShare*took)) != nil {
 			return
 		}
 	}

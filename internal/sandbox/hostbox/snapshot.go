@@ -40,14 +40,14 @@ type snapshot struct {
 func (b *Backend) Snapshot(ctx context.Context, h sandbox.Handle, id string) (sandbox.Snapshot, error) {
 	var none sandbox.Snapshot
 	if !ValidID(id) {
-		return none, badID()
+		return none, BadID()
 	}
 	d, unlock, err := b.find(ctx, h)
 	if err != nil {
 		return none, err
 	}
 	defer unlock()
-	unlockID, err := b.lock(ctx, SnapshotsDir+"/"+id)
+	unlockID, err := b.turns.Take(ctx, SnapshotsDir+"/"+id)
 	if err != nil {
 		return none, err
 	}
@@ -56,7 +56,7 @@ func (b *Backend) Snapshot(ctx context.Context, h sandbox.Handle, id string) (sa
 		return none, err
 	}
 	if err := b.snapshot(ctx, d, id); err != nil {
-		return none, asFault(err, "The sandbox could not be copied.")
+		return none, AsFault(err, "The sandbox could not be copied.")
 	}
 	return b.snapshotOf(id), nil
 }
@@ -155,7 +155,7 @@ func (b *Backend) DropSnapshot(ctx context.Context, s sandbox.Snapshot) error {
 	if err := b.ownSnapshot(s); err != nil {
 		return err
 	}
-	unlock, err := b.lock(ctx, SnapshotsDir+"/"+s.ID)
+	unlock, err := b.turns.Take(ctx, SnapshotsDir+"/"+s.ID)
 	if err != nil {
 		return err
 	}
@@ -164,19 +164,19 @@ func (b *Backend) DropSnapshot(ctx context.Context, s sandbox.Snapshot) error {
 	to := b.root.snapshot(s.ID)
 	part := &Dir{id: s.ID, path: to.path + halfMade}
 	if err := part.remove(); err != nil {
-		return asFault(err, "The snapshot's files could not be removed.")
+		return AsFault(err, "The snapshot's files could not be removed.")
 	}
 	if err := os.Rename(to.path, part.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return asFault(err, "The snapshot could not be removed.")
+		return AsFault(err, "The snapshot could not be removed.")
 	}
-	return asFault(part.remove(), "The snapshot's files could not be removed.")
+	return AsFault(part.remove(), "The snapshot's files could not be removed.")
 }
 
 // Snapshots lists all snapshots of the backend.
 func (b *Backend) Snapshots(context.Context) ([]sandbox.Snapshot, error) {
 	ids, err := b.root.snapshotIDs()
 	if err != nil {
-		return nil, asFault(err, "The snapshots could not be listed.")
+		return nil, AsFault(err, "The snapshots could not be listed.")
 	}
 	list := make([]sandbox.Snapshot, len(ids))
 	for i, id := range ids {
@@ -196,7 +196,7 @@ func (b *Backend) ownSnapshot(s sandbox.Snapshot) error {
 // restore fills the directory of a new box with the files of a snapshot, which
 // cannot be dropped meanwhile.
 func (b *Backend) restore(ctx context.Context, d *Dir, s sandbox.Snapshot) error {
-	unlock, err := b.lock(ctx, SnapshotsDir+"/"+s.ID)
+	unlock, err := b.turns.Take(ctx, SnapshotsDir+"/"+s.ID)
 	if err != nil {
 		return err
 	}

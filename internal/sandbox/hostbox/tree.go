@@ -96,7 +96,7 @@ func stopTree(ctx context.Context, root Ident) ([]Ident, error) {
 		if running == 0 {
 			return before, nil
 		}
-		if err := pause(ctx, scanPause); err != nil {
+		if err := Sleep(ctx, scanPause); err != nil {
 			return before, fmt.Errorf("%d processes do not stop: %w", running, err)
 		}
 	}
@@ -140,7 +140,7 @@ func killTree(ctx context.Context, root Ident) error {
 				return err
 			}
 		}
-		if err := pause(ctx, scanPause); err != nil {
+		if err := Sleep(ctx, scanPause); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func killLabelled(ctx context.Context, label string) error {
 				return err
 			}
 		}
-		if err := pause(ctx, scanPause); err != nil {
+		if err := Sleep(ctx, scanPause); err != nil {
 			return err
 		}
 	}
@@ -186,8 +186,8 @@ func labelled(label string) ([]Ident, error) {
 	return found, nil
 }
 
-// pause waits for d or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) error {
+// Sleep waits for d or for the end of ctx.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -43,7 +43,7 @@ func (b *builder) network() error {
 	if b.tun == 0 {
 		return nil
 	}
-	if err := tun.Route(tunName); err != nil {
+	if err := tun.Route(tunName, tun.MTU); err != nil {
 		return fmt.Errorf("network device: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"parley/internal/fault"
 	"parley/internal/sandbox"
 	"parley/internal/sandbox/hostbox"
 	"parley/internal/sandbox/layer"
@@ -130,24 +129,8 @@ func (d *driver) Check(spec *sandbox.Spec) error {
 		return err
 	}
 	for i := range spec.Mounts {
-		if err := d.checkMount(&spec.Mounts[i]); err != nil {
+		if err := hostbox.CheckSource(spec.Mounts[i].Source, d.options.Hidden, d.options.Homes); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkMount refuses to show what is the server's own.
-func (d *driver) checkMount(m *sandbox.Mount) error {
-	refused := fault.New(fault.Invalid, "sandbox_spec", "A mount's source would show the server's own data.")
-	for _, secret := range d.options.Hidden {
-		if layer.Within(secret, m.Source) || layer.Within(m.Source, secret) {
-			return refused
-		}
-	}
-	for _, home := range d.options.Homes {
-		if layer.Within(home, m.Source) { // a directory in a home may be shared, the home may not
-			return refused
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@
 package seccomp
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"slices"
@@ -24,6 +25,10 @@ type Options struct {
 	// NoSetID refuses to make files set-user-id or set-group-id. It is for boxes
 	// that write to a directory of the host: such a file would work there.
 	NoSetID bool
+	// AllThreads installs the filter in every thread of the process, for a program
+	// that does not become another one afterwards. Else it is in this thread and what
+	// that executes.
+	AllThreads bool
 }
 
 // Offsets in struct seccomp_data; arguments are little-endian 64-bit words.
@@ -78,10 +83,17 @@ func Install(o Options) error {
 		filter[i] = unix.SockFilter{Code: ins.Op, Jt: ins.Jt, Jf: ins.Jf, K: ins.K}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
+	flags := uintptr(0)
+	if o.AllThreads {
+		flags = unix.SECCOMP_FILTER_FLAG_TSYNC
+	}
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&fprog)))
 	runtime.KeepAlive(filter)
-	if errno != 0 {
+	switch {
+	case errno != 0:
 		return os.NewSyscallError("seccomp", errno)
+	case thread != 0:
+		return errors.New("seccomp: a thread has another filter")
 	}
 	return nil
 }

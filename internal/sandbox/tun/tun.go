@@ -33,12 +33,20 @@ const kind = unix.IFF_TUN | unix.IFF_NO_PI
 
 // Make makes a layer 3 device of this name. fd is the opened node; it is the device
 // from then on.
-func Make(fd int, name string) error {
+func Make(fd int, name string) error { return makeDevice(fd, name, kind) }
+
+// MakeEthernet makes a device of ethernet frames, without packet information, or
+// opens the one of that name. fd is as in Make.
+func MakeEthernet(fd int, name string) error {
+	return makeDevice(fd, name, unix.IFF_TAP|unix.IFF_NO_PI)
+}
+
+func makeDevice(fd int, name string, flags uint16) error {
 	ifr, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
 	}
-	ifr.SetUint16(kind)
+	ifr.SetUint16(flags)
 	return os.NewSyscallError("TUNSETIFF", unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr))
 }
 
@@ -69,12 +77,13 @@ func Check(fd int) error {
 // Loopback switches the loopback device on.
 func Loopback() error { return configure("lo", up) }
 
-// Route gives a device the box's address and makes it the way out.
-func Route(name string) error {
+// Route gives a device the box's address and the size of its largest packet, in
+// bytes, and makes it the way out.
+func Route(name string, mtu uint32) error {
 	err := configure(name,
 		setting{unix.SIOCSIFADDR, "SIOCSIFADDR", func(r *unix.Ifreq) error { return r.SetInet4Addr(boxAddr) }},
 		setting{unix.SIOCSIFNETMASK, "SIOCSIFNETMASK", func(r *unix.Ifreq) error { return r.SetInet4Addr(boxMask) }},
-		setting{unix.SIOCSIFMTU, "SIOCSIFMTU", func(r *unix.Ifreq) error { r.SetUint32(MTU); return nil }},
+		setting{unix.SIOCSIFMTU, "SIOCSIFMTU", func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }},
 		up)
 	if err != nil {
 		return err

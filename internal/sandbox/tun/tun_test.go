@@ -46,7 +46,7 @@ func furnish() error {
 	if err := tun.Check(fd); err != nil {
 		return err
 	}
-	if err := tun.Route("tun0"); err != nil {
+	if err := tun.Route("tun0", tun.MTU); err != nil {
 		return err
 	}
 	device, err := net.InterfaceByName("tun0")
