@@ -35,7 +35,7 @@ run: build ## build and start the server on http://127.0.0.1:3000 (ARGS=... go t
 
 .PHONY: build
 build: needs ## build bin/parley, static
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/parley
+	@scripts/build $(BIN) '$(LDFLAGS)'
 
 .PHONY: test
 test: needs $(LINTER) ## format, vet, lint, fuzz for seconds, and run all tests

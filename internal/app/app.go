@@ -130,7 +130,9 @@ func (a *App) open(ctx context.Context) (err error) {
 			WithHint("Stop what uses the address, or choose another with --listen.")
 	}
 	a.network = netlog.New(netlog.Options{Store: a.store.NetworkLog(), Logger: a.log})
-	a.builder = &builder{cfg: a.cfg, log: a.log, record: a.recorder}
+	if a.builder, err = newBuilder(a.cfg, a.log, a.recorder); err != nil {
+		return err
+	}
 	if a.backends, err = a.builder.all(ctx); err != nil {
 		return err
 	}

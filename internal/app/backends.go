@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,19 +22,24 @@ import (
 	"parley/internal/sandbox/process"
 )
 
-// InitCommand is the hidden command that becomes a sandbox's first process.
-const InitCommand = "sandbox-init"
-
 // connect is how a backend gives a box its network.
 type connect func(ctx context.Context, device int, boxID string, policy sandbox.Network) (io.Closer, error)
 
 // builder makes the backends of an installation.
 type builder struct {
 	cfg    config.Config
-	exe    string // this program; "" = the running one
+	exe    string // what runs inside; "" = the running program
 	log    *slog.Logger
 	record func(boxID string) func(sandbox.Connection) // nil = nobody hears of connections
 	images *image.Store                                // nil = not opened yet
+}
+
+func newBuilder(cfg config.Config, log *slog.Logger, record func(boxID string) func(sandbox.Connection)) (*builder, error) {
+	exe, err := insideProgram(cfg.Data)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "data_directory", "The program for sandboxes cannot be written below %s: %v.", cfg.Data, err)
+	}
+	return &builder{cfg: cfg, exe: exe, log: log, record: record}, nil
 }
 
 // backendName is the backend of templates that name none. Running without
@@ -232,9 +238,13 @@ func (s gvisorImages) Get(ctx context.Context, ref string) (gvisor.Image, error)
 	return gvisor.Image{Rootfs: img.Rootfs, Env: img.Env, WorkingDir: img.WorkingDir, Digest: img.ID}, nil
 }
 
-// OpenBackend makes one backend by itself, for measurements. exe is the program
-// that runs inside.
+// OpenBackend makes one backend by itself, for measurements. exe runs inside if this
+// program carries none for it.
 func OpenBackend(ctx context.Context, cfg config.Config, name, exe string, log *slog.Logger) (sandbox.Backend, error) {
-	b := &builder{cfg: cfg, exe: exe, log: log}
+	b, err := newBuilder(cfg, log, nil)
+	if err != nil {
+		return nil, err
+	}
+	b.exe = cmp.Or(b.exe, exe)
 	return b.open(ctx, name)
 }

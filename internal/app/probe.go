@@ -30,7 +30,10 @@ func Probes(cfg config.Config) map[string]func(context.Context) ([]sandbox.Guara
 			defer func() { _ = os.RemoveAll(dir) }()
 			apart := cfg
 			apart.Data = dir
-			b := &builder{cfg: apart, log: slog.New(slog.DiscardHandler)}
+			b, err := newBuilder(apart, slog.New(slog.DiscardHandler), nil)
+			if err != nil {
+				return nil, err
+			}
 			list, err := tried(b.open(ctx, name))
 			return list, errors.Join(err, b.close())
 		}

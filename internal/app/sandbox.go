@@ -5,19 +5,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 
 	"golang.org/x/sys/unix"
 
 	"parley/internal/netpolicy"
 	"parley/internal/sandbox"
-	"parley/internal/sandbox/docker"
-	"parley/internal/sandbox/gvisor"
-	"parley/internal/sandbox/hostbox"
-	"parley/internal/sandbox/local"
-	"parley/internal/sandbox/process"
 	"parley/internal/sandbox/usernet"
-	"parley/internal/sandboxd"
 )
 
 // network connects sandboxes to the outside through a stack in this process, each
@@ -64,24 +57,4 @@ func (n *lateNetwork) Close() error {
 		return nil
 	}
 	return n.stack.Close()
-}
-
-// SandboxInit is the life of a sandbox's first process; it never returns.
-func SandboxInit(args []string) {
-	serve := func(ctx context.Context, lis net.Listener, in hostbox.Inside) error {
-		return sandboxd.Serve(ctx, lis, sandboxd.Options{WorkingDir: in.WorkingDir, Env: in.Env, PID1: true})
-	}
-	backend := ""
-	if len(args) > 0 {
-		backend = args[0]
-	}
-	switch backend {
-	case process.Name:
-		process.Init(args[1:], serve)
-	case docker.Name:
-		docker.Init(args[1:], serve)
-	case gvisor.Name:
-		gvisor.Init(args[1:], serve)
-	}
-	local.Init(args, serve)
 }

@@ -47,8 +47,12 @@ func (b *bench) backend(name string) error {
 		return err
 	}
 	defer func() { _ = backend.Close() }()
-	m := &boxBench{b: b, backend: backend, spec: sandbox.Spec{Limits: loaded.Config.Limits(), Network: sandbox.Network{Mode: sandbox.NetworkNone},
-		Image: loaded.Config.Templates(name)[0].Image}}
+	spec := sandbox.Spec{Image: loaded.Config.Templates(name)[0].Image}
+	spec.Limits, _ = loaded.Config.Limits().Keep(backend.Caps().Limits)
+	if backend.Caps().NetworkPolicy {
+		spec.Network.Mode = sandbox.NetworkNone
+	}
+	m := &boxBench{b: b, backend: backend, spec: spec}
 	return m.run(context.Background())
 }
 

@@ -39,9 +39,7 @@ func (b *bench) build() error {
 	if err := os.Chmod(b.dir, 0o755); err != nil { //nolint:gosec // sandboxes execute the binary as another user
 		return err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.bin, "parley/cmd/parley")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := exec.Command("scripts/build", b.bin).CombinedOutput(); err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return nil

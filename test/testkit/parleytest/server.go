@@ -34,9 +34,12 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // tests run it as another user too
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", bin, "parley/cmd/parley")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	mod, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", err
+	}
+	script := filepath.Join(filepath.Dir(strings.TrimSpace(string(mod))), "scripts", "build")
+	if out, err := exec.Command(script, bin).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return bin, nil
