@@ -35,7 +35,7 @@ type builder struct {
 }
 
 func newBuilder(cfg config.Config, log *slog.Logger, record func(boxID string) func(sandbox.Connection)) (*builder, error) {
-	exe, err := insideProgram(cfg.Data)
+	exe, err := insideProgram(dist, cfg.Data)
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "data_directory", "The program for sandboxes cannot be written below %s: %v.", cfg.Data, err)
 	}

@@ -21,11 +21,11 @@ func SandboxInit(args []string) { inside.Init(args) }
 var dist embed.FS
 
 // insideProgram unpacks the small program for the inside of sandboxes below the data
-// directory and returns its path, "" if this server was built without one: then it
-// runs itself there. One file serves all versions: containers of former ones start
+// directory and returns its path, "" if from has none, because the server was built
+// without scripts/build: then it runs itself there. One file serves all versions: containers of former ones start
 // the newest again, as if the server had been replaced in place.
-func insideProgram(data string) (string, error) {
-	program, err := dist.ReadFile("dist/parley-inside")
+func insideProgram(from fs.ReadFileFS, data string) (string, error) {
+	program, err := from.ReadFile("dist/parley-inside")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
