@@ -28,6 +28,9 @@ func main() {
 	p.serve = func(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error {
 		return app.Serve(ctx, cfg, app.Version{Number: p.version.Version, Commit: p.version.Commit}, out, log)
 	}
+	p.serveAgent = func(ctx context.Context, cfg config.Config, mode app.AgentMode, out io.Writer, log *slog.Logger) error {
+		return app.ServeAgent(ctx, cfg, mode, app.Version{Number: p.version.Version, Commit: p.version.Commit}, out, log)
+	}
 	// Before signals are caught and goroutines started: these commands become a
 	// sandbox's first process.
 	if p.runInside(os.Args[1:]) {

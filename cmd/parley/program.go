@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"parley/internal/app"
 	"parley/internal/cli"
 	"parley/internal/config"
 	"parley/internal/sandbox"
@@ -28,6 +29,8 @@ type program struct {
 
 	// serve runs a server until ctx ends; out gets the URL to open.
 	serve func(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error
+	// serveAgent runs a server of the agent protocol alone until ctx ends.
+	serveAgent func(ctx context.Context, cfg config.Config, mode app.AgentMode, out io.Writer, log *slog.Logger) error
 	// probe says what the local sandbox backend can do on this machine.
 	probe func(ctx context.Context, cfg config.Config) []sandbox.Guarantee
 	// probes try further sandbox backends, by name.
@@ -116,6 +119,9 @@ func (p *program) command() *cobra.Command {
 	root.SetFlagErrorFunc(suggestFlag)
 	if p.serve != nil {
 		root.AddCommand(p.serveCommand())
+	}
+	if p.serveAgent != nil {
+		root.AddCommand(p.agentServerCommand())
 	}
 	root.AddCommand(p.chatCommand(), p.modelsCommand(), p.usageCommand(), p.skillsCommand(), p.mcpCommand(), p.imagesCommand(), p.configCommand(), p.doctorCommand(), p.versionCommand())
 	return root

@@ -57,6 +57,7 @@ type Version struct {
 // App is a running server.
 type App struct {
 	cfg      config.Config
+	agent    *AgentMode // nil = all APIs
 	log      *slog.Logger
 	version  Version
 	started  time.Time
@@ -84,7 +85,14 @@ type App struct {
 // Serve runs the server until ctx ends, then stops it in order. out gets the URL
 // to open, with the key in its fragment, which is never sent to a server.
 func Serve(ctx context.Context, cfg config.Config, version Version, out io.Writer, log *slog.Logger) error {
-	a := &App{cfg: cfg, log: log, version: version, started: time.Now()}
+	return serve(ctx, newApp(cfg, nil, version, log), out)
+}
+
+func newApp(cfg config.Config, agent *AgentMode, version Version, log *slog.Logger) *App {
+	return &App{cfg: cfg, agent: agent, log: log, version: version, started: time.Now()}
+}
+
+func serve(ctx context.Context, a *App, out io.Writer) error {
 	if err := a.open(ctx); err != nil {
 		return errors.Join(err, a.stop())
 	}
@@ -97,7 +105,7 @@ func Serve(ctx context.Context, cfg config.Config, version Version, out io.Write
 	var err error
 	select {
 	case <-ctx.Done():
-		log.Info("stopping", "cause", context.Cause(ctx))
+		a.log.Info("stopping", "cause", context.Cause(ctx))
 	case err = <-failed:
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
@@ -145,7 +153,15 @@ func (a *App) open(ctx context.Context) (err error) {
 	if a.web, err = newWeb(a); err != nil {
 		return err
 	}
-	return errors.Join(a.fleet.Recover(ctx), a.engine.Recover(ctx))
+	if err := a.fleet.Recover(ctx); err != nil {
+		return err
+	}
+	if a.agent != nil {
+		if err := a.openAgentSandbox(ctx); err != nil {
+			return err
+		}
+	}
+	return a.engine.Recover(ctx)
 }
 
 // wire connects fleet and engine, each of which hears of the other.
@@ -159,6 +175,9 @@ func (a *App) wire(keys *vault.Vault) error {
 	templates, err := specs(&a.cfg, a.backends, a.started, a.log)
 	if err != nil {
 		return err
+	}
+	if a.agent != nil {
+		templates = a.agent.specs(templates)
 	}
 	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: a.backends, Specs: templates,
 		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Retention: a.cfg.SandboxRetention, Logger: a.log,
@@ -193,6 +212,11 @@ func (a *App) dailyBudget() *conversation.Money {
 
 // announce prints where the server is.
 func (a *App) announce(out io.Writer) error {
+	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backends[0].Name(),
+		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
+	if a.agent != nil {
+		return a.announceAgent(out)
+	}
 	key, err := a.keyToShow()
 	if err != nil {
 		return err
@@ -205,8 +229,6 @@ func (a *App) announce(out io.Writer) error {
 		a.log.Warn("sandboxes of the process backend are not isolated: agents can do what this user can do")
 		note += "\nWarning: the process backend does not isolate anything. Agents can do what this user can do."
 	}
-	a.log.Info("listening", "address", a.lis.Addr().String(), "data", a.cfg.Data, "sandbox", a.backends[0].Name(),
-		"demo", a.cfg.Demo, "took", time.Since(a.started).Round(time.Millisecond))
 	_, err = fmt.Fprintf(out, "Parley is ready: %s/#key=%s%s\n", a.base(), key, note)
 	return err
 }

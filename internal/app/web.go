@@ -37,7 +37,10 @@ func newWeb(a *App) (*web, error) {
 	urls.PreviewHost = a.previewHost()
 	metrics := httpkit.NewMetrics(a.engine.Live)
 	streams := httpkit.NewStreams(0, metrics)
-	auth := &httpkit.Authenticator{Users: a.store.Accounts(), Sandbox: a.fleet.BySessionKey}
+	auth, err := a.authenticator()
+	if err != nil {
+		return nil, err
+	}
 	handler, err := a.handler(urls, metrics, streams, auth)
 	if err != nil {
 		return nil, err
@@ -49,14 +52,30 @@ func newWeb(a *App) (*web, error) {
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}}, nil
 }
 
+// authenticator knows the keys of users and sandboxes.
+func (a *App) authenticator() (*httpkit.Authenticator, error) {
+	if a.agent != nil {
+		return a.agentAuth()
+	}
+	return &httpkit.Authenticator{Users: a.store.Accounts(), Sandbox: a.fleet.BySessionKey}, nil
+}
+
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
-	about := ops.NewAbout(ops.AboutConfig{Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
+	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Settings: a.store.Accounts(),
 		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,
 		Previews: agentserver.PreviewConfig{Register: previews, URLs: urls, Reach: a.fleet.Reach, Exposed: book.Of, SharedOrigin: a.cfg.PreviewSharedOrigin}})
 	if err != nil {
 		return nil, err
+	}
+	if a.agent != nil {
+		operations, err := a.operations(about, metrics, urls, agent.RootPart())
+		if err != nil {
+			return nil, err
+		}
+		mux, err := httpkit.NewMux(operations)
+		return touching(about, agentHandler(agent, mux)), err
 	}
 	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
 		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
@@ -69,8 +88,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	operations, err := ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
-		Parts: []httpkit.Part{zero.Part(), one.Part(), agent.Part()}, Version: a.version.Number, Demo: a.cfg.Demo})
+	operations, err := a.operations(about, metrics, urls, zero.Part(), one.Part(), agent.Part())
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +97,11 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 		return nil, err
 	}
 	return touching(about, agent.Handler(mux)), nil
+}
+
+func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpkit.URLs, parts ...httpkit.Part) (*httpkit.API, error) {
+	return ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
+		Parts: parts, Version: a.version.Number, Demo: a.cfg.Demo})
 }
 
 // previewHost is the domain below which previews have origins of their own. On

@@ -59,13 +59,14 @@ type Config struct {
 	PublicURL string // without a trailing slash; "" = built from each request
 	Demo      bool
 
-	SessionAPIKey       account.Secret // unset = made at the first start
-	PreviewHost         string         // domain, lower case; "" = previews are below the public URL only
-	PreviewSharedOrigin bool
-	CORSOrigins         []string // scheme://host[:port], or "*"
-	AllowedHosts        []string // host names without port, lower case, or "*"
-	HostDirectories     string
-	MaxBodyBytes        int64 // > 0
+	SessionAPIKey        account.Secret // unset = made at the first start
+	AgentProtocolVersion string         // x.y.z; "" = the one this build implements
+	PreviewHost          string         // domain, lower case; "" = previews are below the public URL only
+	PreviewSharedOrigin  bool
+	CORSOrigins          []string // scheme://host[:port], or "*"
+	AllowedHosts         []string // host names without port, lower case, or "*"
+	HostDirectories      string
+	MaxBodyBytes         int64 // > 0
 
 	LogLevel  slog.Level
 	LogFormat string

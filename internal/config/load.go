@@ -33,6 +33,9 @@ type Loaded struct {
 	Warnings []string  // what is allowed but unwise
 }
 
+// OriginDefault is the origin of what nobody set.
+const OriginDefault = "default"
+
 // Problem is one wrong key or value.
 type Problem struct {
 	Key    string // as the origin spells it
@@ -200,7 +203,7 @@ func (l *loader) origin(name string) string {
 	if o := l.origins[name]; o != "" {
 		return o
 	}
-	return "default"
+	return OriginDefault
 }
 
 func (l *loader) byName(name string) *key {

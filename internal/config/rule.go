@@ -161,3 +161,14 @@ func domainRule(s string) (string, error) {
 	}
 	return s, nil
 }
+
+// versionRule wants a version as clients parse it: three numbers.
+func versionRule(s string) (string, error) {
+	parts := strings.Split(s, ".")
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 16); err != nil || len(parts) != 3 {
+			return "", fmt.Errorf("want three numbers: 1.43.1")
+		}
+	}
+	return s, nil
+}

@@ -195,6 +195,14 @@ func (s *Server) Part() httpkit.Part {
 	return p
 }
 
+// RootPart is the protocol's part of the document of a server that serves nothing
+// else.
+func (s *Server) RootPart() httpkit.Part { return s.api.Part() }
+
+// Root serves the protocol at the root, whoever asks, and nothing beside it but the
+// previews of what programs inside serve.
+func (s *Server) Root() http.Handler { return s.Handler(s.mux) }
+
 type mountKey struct{}
 
 // Handler puts the protocol beside the user APIs: below /agent/{sandbox_id}/, at

@@ -73,7 +73,7 @@ func (s *Server) socketCredential(r *http.Request) (who httpkit.Principal, known
 	if key == "" || key == "null" {
 		key = httpkit.Credential(r)
 	}
-	if key == "" {
+	if key == "" && !s.cfg.Auth.Everybody.Known() {
 		return who, false, nil
 	}
 	who, err = s.admitKey(r.Context(), key)

@@ -25,7 +25,7 @@ func CheckSpec(spec *sandbox.Spec) error {
 	if spec.WorkingDir == "" {
 		spec.WorkingDir = sandbox.WorkingDir
 	}
-	if !validTarget(spec.WorkingDir) {
+	if !ValidTarget(spec.WorkingDir) {
 		return invalid("working_dir", "The working directory must be an absolute, clean path that is not a system directory.")
 	}
 	if err := netpolicy.Check(spec.Network); err != nil {
@@ -61,7 +61,7 @@ func refuse(name string, caps sandbox.Caps, spec sandbox.Spec) error {
 
 // checkMount validates a mount and resolves the links of its source.
 func checkMount(m *sandbox.Mount) error {
-	if !validTarget(m.Target) {
+	if !ValidTarget(m.Target) {
 		return invalid("mounts", "A mount's target must be an absolute, clean path that is not a system directory.")
 	}
 	if !filepath.IsAbs(m.Source) {
@@ -78,8 +78,9 @@ func checkMount(m *sandbox.Mount) error {
 	return nil
 }
 
-// validTarget refuses targets that would replace what a box stands on.
-func validTarget(path string) bool {
+// ValidTarget refuses places for mounts and working directories that would replace
+// what a box stands on.
+func ValidTarget(path string) bool {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.Contains(path, "\x00") {
 		return false
 	}
