@@ -37,7 +37,6 @@ type agentServerFlags struct {
 	host, workspace string
 	port            int
 	open            bool
-	ignored         []string // flags of other agent servers without a meaning here
 }
 
 func (p *program) agentServerCommand() *cobra.Command {

@@ -413,7 +413,7 @@ func (w *world) request(base, method, path string, header http.Header, body any)
 // documentedPath finds the documented spelling of the agent protocol's paths at
 // the root.
 func documentedPath(path string) string {
-	if strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") {
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") {
 		return "/agent/x" + path
 	}
 	if strings.Count(path, "/") == 2 && strings.HasPrefix(path, "/agent/") {

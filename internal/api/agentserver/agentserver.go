@@ -93,6 +93,7 @@ type Config struct {
 	OAuth      httpkit.Logins     // at MCP servers; nil = 501
 	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
 	Previews   PreviewConfig      // of what programs inside serve
+	ChatWait   time.Duration      // for a run behind /v1/chat/completions, 0 = 120 s
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
 }
@@ -113,7 +114,8 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, open: openPreviews{most: p.Connections, count: map[string]int{}}}
 	var err error
 	s.api, err = httpkit.NewAPI(httpkit.APIConfig{Name: "agent", Document: document, Handlers: s.handlers(),
-		Encode: httpkit.AgentErrors, Authorize: s.authorize, MaxBody: cfg.MaxBody})
+		Encode: httpkit.AgentErrors, Encoders: map[string]httpkit.ErrorEncoder{"list_chat_models": chatErrors, "create_chat_completion": chatErrors},
+		Authorize: s.authorize, MaxBody: cfg.MaxBody})
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +185,8 @@ func (s *Server) handlers() httpkit.Handlers {
 		"rename_profile":          s.renameProfile,
 		"activate_profile":        s.activateProfile,
 		"validate_profile":        s.validateProfile,
+		"list_chat_models":        s.chatModels,
+		"create_chat_completion":  s.complete,
 	}
 }
 
@@ -206,7 +210,7 @@ func (s *Server) Root() http.Handler { return s.Handler(s.mux) }
 type mountKey struct{}
 
 // Handler puts the protocol beside the user APIs: below /agent/{sandbox_id}/, at
-// /sockets/, and at the root's /api/ for a sandbox's key. V1 keeps its paths
+// /sockets/, and at the root's /api/ and /v1/ for a sandbox's key. V1 keeps its paths
 // whatever the credential. Hosts of previews show nothing but these.
 func (s *Server) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -226,7 +230,7 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 }
 
 func (s *Server) bySandboxKey(r *http.Request, path string) bool {
-	if !strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/api/v1/") {
+	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/v1/") {
 		return false
 	}
 	p, err := httpkit.PrincipalOf(r.Context())

@@ -35,8 +35,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/agent-profiles/{path...}", "GET POST DELETE"},
 	{"/api/workspaces", "GET POST DELETE"},
 	{"/api/workspaces/parents", "POST DELETE"},
-	{"/v1/models", "GET"},
-	{"/v1/chat/completions", "POST"},
 	{"/sockets/bash-events", "GET"},
 }
 

@@ -74,6 +74,7 @@ type Options struct {
 	Args    []string // further arguments of serve
 	Env     []string // further environment
 	Demo    bool
+	Agent   string // run as the agent-server of this directory; "" = serve
 	Cred    *syscall.Credential // run as another user
 }
 
@@ -153,7 +154,12 @@ func freeAddress(t testing.TB) string {
 // Again starts the server (again) over the same data directory.
 func (s *Server) Again() {
 	s.t.Helper()
-	args := []string{"serve", "--listen", strings.TrimPrefix(s.URL, "http://"), "--data", s.Dir, "--sandbox", s.opt.Sandbox}
+	args := []string{"serve", "--listen", strings.TrimPrefix(s.URL, "http://")}
+	if s.opt.Agent != "" {
+		_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
+		args = []string{"agent-server", "--port", port, "--workspace", s.opt.Agent}
+	}
+	args = append(args, "--data", s.Dir, "--sandbox", s.opt.Sandbox)
 	if s.opt.Demo {
 		args = append(args, "--demo")
 	}
@@ -218,6 +224,7 @@ func (s *Server) removeSandboxes() {
 	if _, err := os.Stat(filepath.Join(s.Dir, "parley.db")); err != nil {
 		return
 	}
+	s.opt.Agent = "" // sandboxes are V1's
 	s.Again()
 	var page struct {
 		Items []struct {
