@@ -68,6 +68,8 @@ type Engine interface {
 	Shared(ctx context.Context, owner string) ([]extension.Bundle, error)
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
 	ToolNames() []string
+	// MaskOf hides the secrets that a conversation knows now.
+	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -163,6 +165,7 @@ func (s *Server) handlers() httpkit.Handlers {
 		"count_events":            s.countEvents,
 		"respond_to_confirmation": s.confirm,
 		"get_event":               s.getEvent,
+		"download_trajectory":     s.downloadTrajectory,
 		"list_llm_providers":      s.llmProviders,
 		"list_tools":              s.tools,
 		"list_skills":             s.listSkills,

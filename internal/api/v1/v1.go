@@ -64,6 +64,8 @@ type Engine interface {
 	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
 	Forget(ctx context.Context, owner, subject string) error
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
+	// MaskOf hides the secrets that a conversation knows now.
+	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -174,6 +176,8 @@ func New(cfg Config) (*httpkit.API, error) {
 			"start_mcp_login":               h.startLogin,
 			"get_mcp_login":                 h.loginStatus,
 			"finish_mcp_login":              h.finishLogin,
+
+			"download_conversation": h.download,
 		}})
 }
 
