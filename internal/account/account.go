@@ -125,6 +125,10 @@ type Settings struct {
 	// DefaultSandboxSpec is the id of the sandbox template for conversations that
 	// name none; "" and one that is gone mean the server's first.
 	DefaultSandboxSpec string `json:"default_sandbox_spec_id,omitempty"`
+	// AgentProfiles are agents by name, and ActiveAgentProfile the id of the one that
+	// clients offer first; "" = none.
+	AgentProfiles      map[string]AgentProfile `json:"agent_profiles,omitempty"`
+	ActiveAgentProfile string                  `json:"active_agent_profile,omitempty"`
 	// Kept is an object of members that Parley keeps for its clients and does not
 	// act on. It holds no secrets. What it means is up to the API that writes it.
 	Kept json.RawMessage `json:"kept,omitempty"`

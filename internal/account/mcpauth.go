@@ -13,28 +13,34 @@ import (
 // onlyNames are values of placeholders and what stands between them: no secrets.
 var onlyNames = lazyre.MustCompile(`^(Bearer )?[ ,;:/=.@_-]*\$\{[A-Za-z_][A-Za-z0-9_]*\}(\$\{[A-Za-z_][A-Za-z0-9_]*\}|[ ,;:/=.@_-])*$`)
 
-// shownValue is the mask, or the value of a secret that only names others.
-func shownValue(s Secret) string {
-	if onlyNames.MatchString(s.value) {
+// shower renders secrets that are set; nil shows the mask.
+type shower func(Secret) string
+
+// value is what is shown of a secret; one that only names others is shown as it is.
+func (show shower) value(s Secret) string {
+	switch {
+	case onlyNames.MatchString(s.value):
 		return s.value
+	case show == nil || !s.IsSet():
+		return Mask
 	}
-	return Mask
+	return show(s)
 }
 
-func shownValues(secrets map[string]Secret) map[string]string {
+func (show shower) values(secrets map[string]Secret) map[string]string {
 	out := map[string]string{}
 	for name, s := range secrets {
-		out[name] = shownValue(s)
+		out[name] = show.value(s)
 	}
 	return out
 }
 
-// shownOrNull shows what is not set as null.
-func shownOrNull(s Secret) any {
+// orNull shows what is not set as null.
+func (show shower) orNull(s Secret) any {
 	if !s.IsSet() {
 		return nil
 	}
-	return shownValue(s)
+	return show.value(s)
 }
 
 // names returns the headers that the credential is sent in.
@@ -55,21 +61,21 @@ func (a *MCPAuth) keyHeader() string {
 	return a.Header
 }
 
-func (a *MCPAuth) render() map[string]any {
+func (a *MCPAuth) render(show shower) map[string]any {
 	out := map[string]any{"strategy": a.Strategy}
 	switch a.Strategy {
 	case MCPAuthAPIKey:
-		out["value"], out["header_name"] = shownOrNull(a.Value), nil
+		out["value"], out["header_name"] = show.orNull(a.Value), nil
 		if a.Header != "" {
 			out["header_name"] = a.Header
 		}
 	case MCPAuthBasic:
-		out["username"], out["password"] = a.Username, shownOrNull(a.Value)
+		out["username"], out["password"] = a.Username, show.orNull(a.Value)
 	case MCPAuthHeader:
-		out["headers"] = shownValues(a.Headers)
+		out["headers"] = show.values(a.Headers)
 	case MCPAuthOAuth:
 		o := or(a.OAuth, MCPOAuth{})
-		out["authentication"], out["state"] = o.render(), o.state().render()
+		out["authentication"], out["state"] = o.render(show), o.state().render(show)
 	}
 	return out
 }

@@ -98,7 +98,7 @@ func (r *reader) scopes() []string {
 	return out
 }
 
-func (o *MCPOAuth) render() map[string]any {
+func (o *MCPOAuth) render(show shower) map[string]any {
 	out := map[string]any{"type": "oauth"}
 	for name, value := range map[string]string{"client_id": o.ClientID, "client_auth_method": o.ClientAuth, "client_name": o.ClientName,
 		"client_metadata_url": o.MetadataURL} {
@@ -106,7 +106,7 @@ func (o *MCPOAuth) render() map[string]any {
 			out[name] = value
 		}
 	}
-	out["client_secret"], out["scopes"], out["additional_client_metadata"] = shownOrNull(o.ClientSecret), nil, nil
+	out["client_secret"], out["scopes"], out["additional_client_metadata"] = show.orNull(o.ClientSecret), nil, nil
 	if o.Scopes != nil {
 		out["scopes"] = o.Scopes
 	}
@@ -149,11 +149,11 @@ func (o *MCPOAuth) state() oauthState {
 	return s
 }
 
-func (s oauthState) render() any {
+func (s oauthState) render(show shower) any {
 	if s == (oauthState{}) {
 		return nil
 	}
-	masked := func(v string) any { return shownOrNull(Secret{v}) }
+	masked := func(v string) any { return show.orNull(Secret{v}) }
 	out := map[string]any{"tokens": map[string]any{"access_token": masked(s.AccessToken), "refresh_token": masked(s.RefreshToken)},
 		"client_info": map[string]any{"client_id": s.ClientID, "client_secret": masked(s.ClientSecret)}, "token_expires_at": nil}
 	if s.ExpiresAt != 0 {

@@ -81,21 +81,25 @@ func (c *MCPConfig) Enabled() *MCPConfig {
 
 // RenderServers returns the servers by name, as the agent protocol has them (2.1,
 // MCPServer), with masks for secrets. ParseMCPServers reads it.
-func (c *MCPConfig) RenderServers() map[string]any {
+func (c *MCPConfig) RenderServers() map[string]any { return c.RenderServersAs(nil) }
+
+// RenderServersAs is RenderServers with show for secrets that are set; nil shows the
+// mask.
+func (c *MCPConfig) RenderServersAs(show func(Secret) string) map[string]any {
 	out := map[string]any{}
 	for name, s := range c.named() {
 		if s.stdio != nil {
-			out[name] = s.stdio.render()
+			out[name] = s.stdio.render(show)
 		} else {
-			out[name] = s.http.render(s.sse)
+			out[name] = s.http.render(s.sse, show)
 		}
 	}
 	return out
 }
 
-func (s *MCPStdioServer) render() map[string]any {
+func (s *MCPStdioServer) render(show shower) map[string]any {
 	out := map[string]any{"transport": "stdio", "command": s.Command, "args": append([]string{}, s.Args...),
-		"env": shownValues(s.Env)}
+		"env": show.values(s.Env)}
 	if s.Cwd != "" {
 		out["cwd"] = s.Cwd
 	}
@@ -105,20 +109,20 @@ func (s *MCPStdioServer) render() map[string]any {
 	return s.MCPCommon.render(out)
 }
 
-func (s *MCPHTTPServer) render(sse bool) map[string]any {
+func (s *MCPHTTPServer) render(sse bool, show shower) map[string]any {
 	out := map[string]any{"transport": "http", "url": s.URL, "timeout": s.Timeout}
 	if sse {
 		out["transport"] = "sse"
 	}
-	headers := shownValues(s.Headers)
+	headers := show.values(s.Headers)
 	switch {
 	case s.Auth != nil:
-		out["auth"] = s.Auth.render()
+		out["auth"] = s.Auth.render(show)
 		if s.APIKey.IsSet() {
-			headers["Authorization"] = shownValue(NewSecret("Bearer " + s.APIKey.Reveal()))
+			headers["Authorization"] = show.value(NewSecret("Bearer " + s.APIKey.Reveal()))
 		}
 	case s.APIKey.IsSet():
-		out["auth"] = map[string]any{"strategy": "bearer", "value": shownValue(s.APIKey)}
+		out["auth"] = map[string]any{"strategy": "bearer", "value": show.value(s.APIKey)}
 	}
 	if len(headers) > 0 {
 		out["headers"] = headers

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"parley/internal/fault"
 	"parley/internal/lazyre"
@@ -110,14 +111,20 @@ func (s *Settings) putProfile(name string, l LLM) {
 }
 
 // DeleteProfile removes a profile. The settings keep the model that it brought.
-// It is not an error if there is none.
-func (s *Settings) DeleteProfile(name string) {
+// It is not an error if there is none. Conflict (CodeProfileInUse) if an agent profile
+// needs it.
+func (s *Settings) DeleteProfile(name string) error {
 	if _, ok := s.Profiles[name]; !ok {
-		return
+		return nil
+	}
+	if users := s.usersOfProfile(name); len(users) > 0 {
+		return fault.New(fault.Conflict, CodeProfileInUse, "The LLM profile %q is used by the agent profile %s.", name, strings.Join(users, ", ")).
+			WithHint("Give the agent profile another LLM profile first, or delete it.")
 	}
 	s.Profiles = maps.Clone(s.Profiles)
 	delete(s.Profiles, name)
 	s.rename(name, "")
+	return nil
 }
 
 // RenameProfile gives a profile another name; what refers to it follows. Errors
@@ -147,6 +154,7 @@ func (s *Settings) rename(from, to string) {
 	if s.TitleProfile == from {
 		s.TitleProfile = to
 	}
+	s.referToProfile(from, to) // none if it is gone: then none refers to it
 	for name, l := range s.Profiles {
 		if slices.Contains(l.Fallbacks, from) {
 			l.Fallbacks = renamed(l.Fallbacks, from, to)

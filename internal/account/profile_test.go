@@ -270,8 +270,12 @@ func TestActivateAndWhatFollows(t *testing.T) {
 		t.Errorf("the settings do not follow their active profile: %+v", got)
 	}
 	activate("else", "gemini/pro", "") // no key goes to another place
-	s.DeleteProfile("else")
-	s.DeleteProfile("else")
+	if err := s.DeleteProfile("else"); err != nil {
+		t.Error(err)
+	}
+	if err := s.DeleteProfile("else"); err != nil {
+		t.Error(err)
+	}
 	if s.ActiveProfile != "" || *s.LLMModel != "gemini/pro" {
 		t.Errorf("active %q, model %s", s.ActiveProfile, *s.LLMModel)
 	}
@@ -306,7 +310,9 @@ func TestRenameRefusesAndReferencesFollow(t *testing.T) {
 	if len(found) != 1 || found[0].Model != "x/a" || strings.Join(missing, " ") != "c" {
 		t.Errorf("found %v, missing %v", found, missing)
 	}
-	s.DeleteProfile("z")
+	if err := s.DeleteProfile("z"); err != nil {
+		t.Error(err)
+	}
 	if s.TitleProfile != "" || strings.Join(s.Profiles["b"].Fallbacks, " ") != "c" {
 		t.Errorf("title %q, fallbacks %v", s.TitleProfile, s.Profiles["b"].Fallbacks)
 	}
@@ -383,7 +389,9 @@ func TestProfileOperationsKeepTheRules(t *testing.T) {
 				}
 				_ = s.SaveProfile(from, account.ProfileSave{LLM: in, WithSecrets: true, PreserveKeys: rapid.Bool().Draw(t, "preserve")})
 			case 1:
-				s.DeleteProfile(from)
+				if err := s.DeleteProfile(from); err != nil {
+					t.Error(err)
+				}
 			case 2:
 				_ = s.RenameProfile(from, to)
 			case 3:

@@ -161,6 +161,8 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		DisabledSkills:                     old.DisabledSkills,
 		SubAgents:                          old.SubAgents,
 		DefaultSandboxSpec:                 old.DefaultSandboxSpec,
+		AgentProfiles:                      old.AgentProfiles,
+		ActiveAgentProfile:                 old.ActiveAgentProfile,
 		Kept:                               old.Kept,
 	}
 	next.reconsider()

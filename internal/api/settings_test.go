@@ -124,7 +124,7 @@ func TestSettingsThatAreKept(t *testing.T) {
 	w := newWorld(t)
 	w.change(`{"disabled_skills":["a","b"],"git_full_clone":true,"sandbox_grouping_strategy":"ADD_TO_ANY","default_sandbox_spec_id":"img:1",
 		"registered_marketplaces":[{"name":"m","source":"github:a/b","ref":null,"auto_load":true}],"user_version":3,
-		"active_agent_profile_id":"p","active_agent_profile_revision":2,"inherited_marketplaces":[1],"llm_profiles":{"profiles":{}},
+		"active_agent_profile_revision":2,"inherited_marketplaces":[1],"llm_profiles":{"profiles":{}},
 		"agent_settings_diff":{"tools":[{"name":"terminal"}],"enable_sub_agents":true,"tool_concurrency_limit":2,
 			"verification":{"critic_enabled":true,"critic_api_key":"hush-1"},"agent_context":{"secrets":{"X":"hush-2"},"system_message_suffix":"be brief",
 			"skills":[{"name":"s","trigger":{"keywords":["k"]},"env":{"Y":"hush-3"}}]},"condenser":{"max_tokens":5,"keep_first":4}},
@@ -134,7 +134,7 @@ func TestSettingsThatAreKept(t *testing.T) {
 	a := w.call(200, "GET", settingsPath, nil)
 	for path, want := range map[string]string{"disabled_skills": `["a","b"]`, "git_full_clone": `true`, "sandbox_grouping_strategy": `"ADD_TO_ANY"`,
 		"default_sandbox_spec_id": `"img:1"`, "registered_marketplaces": `[{"auto_load":true,"name":"m","ref":null,"source":"github:a/b"}]`,
-		"user_version": `3`, "active_agent_profile_id": `"p"`, "active_agent_profile_revision": `2`, "inherited_marketplaces": `[]`, "language": `"fr"`,
+		"user_version": `3`, "active_agent_profile_id": `null`, "active_agent_profile_revision": `null`, "inherited_marketplaces": `[]`, "language": `"fr"`,
 		"agent_settings tools": `[{"name":"terminal"}]`, "agent_settings enable_sub_agents": `true`,
 		"agent_settings verification":  `{"critic_enabled":true,"critic_threshold":0.25}`,
 		"agent_settings agent_context": `{"skills":[{"name":"s","trigger":{"keywords":["k"]}}],"system_message_suffix":"be brief"}`,

@@ -12,7 +12,7 @@ const module = "parley"
 // what is below a directory, not the directory itself.
 func layers() [][]string {
 	return [][]string{
-		{"internal/fault", "internal/content", "internal/glob", "internal/near", "internal/ipaddr", "internal/lazyre"},
+		{"internal/fault", "internal/content", "internal/fernet", "internal/glob", "internal/near", "internal/ipaddr", "internal/lazyre"},
 		{"internal/account", "internal/frontmatter"},
 		{"internal/skill", "internal/hook"},
 		{"internal/subagent"},
@@ -24,7 +24,7 @@ func layers() [][]string {
 		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/netlog", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection", "internal/trajectory"},
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit"},
-		{"internal/api/eventwire", "internal/api/profiles"},
+		{"internal/api/eventwire", "internal/api/profiles", "internal/api/settingswire"},
 		{"internal/api/...", "internal/web", "internal/config"},
 		{"internal/app", "internal/cli", "internal/doctor"},
 		{"cmd/..."},

@@ -129,8 +129,7 @@ func (b Book) Delete(w http.ResponseWriter, r *httpkit.Request) error {
 			return nil, nil // nothing to delete, and nothing to store
 		}
 		next := *old
-		next.DeleteProfile(name)
-		return &next, nil
+		return &next, next.DeleteProfile(name)
 	})
 	if err != nil {
 		return err

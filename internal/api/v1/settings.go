@@ -2,19 +2,12 @@ package v1
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"parley/internal/account"
-	"parley/internal/agent/condense"
 	"parley/internal/api/httpkit"
-)
-
-// What settings show where nothing is stored (V1 9.1).
-const (
-	agentSchema       = 5
-	defaultAgent      = "CodeActAgent"
-	agentKind         = "openhands"
-	defaultIterations = 500
+	"parley/internal/api/settingswire"
 )
 
 // settingsView is V1 9.1. Secrets are null, whether set or not.
@@ -44,6 +37,8 @@ type settingsView struct {
 	LLMAPIKeySet                bool                 `json:"llm_api_key_set"`
 	SearchAPIKeySet             bool                 `json:"search_api_key_set"`
 	DefaultSandboxSpec          *string              `json:"default_sandbox_spec_id"`
+	AgentProfile                *string              `json:"active_agent_profile_id"`
+	AgentProfileRevision        *int                 `json:"active_agent_profile_revision"`
 	keptView
 }
 
@@ -52,8 +47,6 @@ type keptView struct {
 	UserVersion            *int            `json:"user_version"`
 	GitFullClone           bool            `json:"git_full_clone"`
 	SandboxGrouping        string          `json:"sandbox_grouping_strategy"`
-	AgentProfile           *string         `json:"active_agent_profile_id"`
-	AgentProfileRevision   *int            `json:"active_agent_profile_revision"`
 	RegisteredMarketplaces json.RawMessage `json:"registered_marketplaces"`
 	InheritedMarketplaces  []any           `json:"inherited_marketplaces"`
 }
@@ -72,15 +65,16 @@ func (h *handlers) loadSettings(w http.ResponseWriter, r *httpkit.Request) error
 	if err != nil {
 		return err
 	}
-	v, err := viewSettings(s)
+	v, err := viewSettings(s, nil)
 	if err != nil {
 		return err
 	}
 	return httpkit.JSON(w, http.StatusOK, v)
 }
 
-func viewSettings(s *account.Settings) (*settingsView, error) {
-	s, kept, err := adopted(s)
+// viewSettings renders settings. show renders the secrets, nil shows null for them.
+func viewSettings(s *account.Settings, show settingswire.Show) (*settingsView, error) {
+	s, kept, err := settingswire.Adopted(s)
 	if err != nil {
 		return nil, err
 	}
@@ -91,60 +85,50 @@ func viewSettings(s *account.Settings) (*settingsView, error) {
 		RuntimeContainerImage: s.SandboxRuntimeContainerImage, MaxBudgetPerTask: s.MaxBudgetPerTask,
 		Email: s.Email, EmailVerified: s.EmailVerified, GitUserName: s.GitUserName, GitUserEmail: s.GitUserEmail,
 		TitleLLMProfile: orNull(s.TitleProfile), V1Enabled: s.V1Enabled == nil || *s.V1Enabled, DisabledSkills: s.DisabledSkills,
-		Conversation: viewConversationSettings(s, kept.object(keptConversation)), ProviderTokensSet: tokensSet(s.Secrets),
+		Conversation: settingswire.ViewConversation(s, kept), ProviderTokensSet: tokensSet(s.Secrets),
 		LLMAPIKeySet: s.LLMAPIKey.IsSet(), SearchAPIKeySet: s.SearchAPIKey.IsSet(), DefaultSandboxSpec: orNull(s.DefaultSandboxSpec),
 	}
-	if v.Agent, err = viewAgentSettings(s, kept.object(keptAgent)); err != nil {
+	if v.Agent, err = settingswire.ViewAgent(s, kept, show); err != nil {
 		return nil, err
 	}
-	if v.Profiles, err = viewProfiles(s); err != nil {
+	if v.Profiles, err = viewProfiles(s, show); err != nil {
 		return nil, err
 	}
-	v.keptView, err = kept.view()
+	if show != nil {
+		v.SearchAPIKey, v.SandboxAPIKey = shown(s.SearchAPIKey, show), shown(s.SandboxAPIKey, show)
+	}
+	if p, ok := s.AgentProfileByID(s.ActiveAgentProfile); ok {
+		v.AgentProfile, v.AgentProfileRevision = &p.ID, &p.Revision
+	}
+	v.keptView, err = viewKept(kept)
 	return v, err
 }
 
-// viewAgentSettings shows what has an effect over what is kept.
-func viewAgentSettings(s *account.Settings, kept map[string]any) (map[string]any, error) {
-	llm, err := s.LLM().Render(nil)
+// viewKept fills in what is not kept.
+func viewKept(k settingswire.Kept) (keptView, error) {
+	v := keptView{SandboxGrouping: "NO_GROUPING", RegisteredMarketplaces: json.RawMessage("[]"), InheritedMarketplaces: []any{}}
+	raw, err := json.Marshal(k)
 	if err != nil {
-		return nil, err
+		return v, fmt.Errorf("kept settings: %w", err)
 	}
-	condenser, _ := kept["condenser"].(map[string]any)
-	size := condense.DefaultMaxSize
-	if s.CondenserMaxSize != nil {
-		size = *s.CondenserMaxSize
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return v, fmt.Errorf("kept settings: %w", err)
 	}
-	agent := defaultAgent
-	if s.Agent != nil {
-		agent = *s.Agent
-	}
-	out := account.MergeDiff(kept, map[string]any{"schema_version": agentSchema, "agent_kind": agentKind, "agent": agent, "llm": llm,
-		"mcp_config": s.MCP.RenderServers(),
-		"condenser":  account.MergeDiff(condenser, map[string]any{"enabled": s.EnableDefaultCondenser, "max_size": size})})
-	if s.SubAgents != nil {
-		out["enable_sub_agents"] = *s.SubAgents
-	}
-	return out, nil
+	return v, nil
 }
 
-// viewConversationSettings shows no analyzer where none is stored: none is asked
-// then.
-func viewConversationSettings(s *account.Settings, kept map[string]any) map[string]any {
-	iterations := defaultIterations
-	if s.MaxIterations != nil && *s.MaxIterations > 0 {
-		iterations = *s.MaxIterations
+func shown(s account.Secret, show settingswire.Show) *string {
+	if !s.IsSet() {
+		return nil
 	}
-	out := account.MergeDiff(kept, map[string]any{"schema_version": 1, "max_iterations": iterations,
-		"confirmation_mode": s.ConfirmationMode != nil && *s.ConfirmationMode})
-	out["security_analyzer"] = s.SecurityAnalyzer
-	return out
+	text := show(s)
+	return &text
 }
 
-func viewProfiles(s *account.Settings) (settingsProfilesView, error) {
+func viewProfiles(s *account.Settings, show settingswire.Show) (settingsProfilesView, error) {
 	v := settingsProfilesView{Profiles: map[string]map[string]json.RawMessage{}, Active: orNull(s.ActiveProfile)}
 	for name := range s.Profiles {
-		config, err := s.ProfileConfig(name, nil)
+		config, err := s.ProfileConfig(name, show)
 		if err != nil {
 			return v, err
 		}

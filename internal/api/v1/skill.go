@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/internal/api/httpkit"
+	"parley/internal/api/settingswire"
 	"parley/internal/fault"
 	"parley/internal/skill"
 	"parley/internal/store"
@@ -40,7 +41,7 @@ func (h *handlers) searchSkills(w http.ResponseWriter, r *httpkit.Request) error
 	if err != nil {
 		return err
 	}
-	if s, _, err = adopted(s); err != nil {
+	if s, _, err = settingswire.Adopted(s); err != nil {
 		return err
 	}
 	var layers [][]skill.Skill

@@ -1,7 +1,9 @@
-package v1
+// Package settingswire is what the APIs' settings have in common: the objects
+// agent_settings and conversation_settings, how requests change them, and what is
+// kept of a request for clients without having an effect. It knows no routes.
+package settingswire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,36 +13,36 @@ import (
 	"parley/internal/lazyre"
 )
 
-// keptSettings is the object behind account.Settings.Kept: the members of
-// keptMembers, and in keptAgent and keptConversation what their objects have
+// Kept is the object behind account.Settings.Kept: the members of
+// KeptMembers, and in AgentSettings and ConversationSettings what their objects have
 // beyond what Parley acts on.
-type keptSettings map[string]any
+type Kept map[string]any
 
+// Names of the objects in settings.
 const (
-	keptAgent        = "agent_settings"
-	keptConversation = "conversation_settings"
-	maxKept          = 256 << 10 // bytes, as JSON
+	AgentSettings        = "agent_settings"
+	ConversationSettings = "conversation_settings"
 )
 
-// keptMembers are the members of a request that are kept as they are.
-var keptMembers = []string{"user_version", "git_full_clone", "sandbox_grouping_strategy",
-	"active_agent_profile_id", "active_agent_profile_revision", "registered_marketplaces"}
+const maxKept = 256 << 10 // bytes, as JSON
 
-func readKept(s *account.Settings) (keptSettings, error) {
-	k := keptSettings{}
+// KeptMembers are the members of a V1 request that are kept as they are.
+var KeptMembers = []string{"user_version", "git_full_clone", "sandbox_grouping_strategy", "registered_marketplaces"}
+
+// ReadKept returns what of the settings is kept.
+func ReadKept(s *account.Settings) (Kept, error) {
+	k := Kept{}
 	if len(s.Kept) == 0 {
 		return k, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(s.Kept))
-	d.UseNumber()
-	if err := d.Decode(&k); err != nil {
+	if err := decode(s.Kept, &k); err != nil {
 		return nil, fmt.Errorf("kept settings: %w", err)
 	}
 	return k, nil
 }
 
-// store writes the object back, without members that say nothing.
-func (k keptSettings) store(s *account.Settings) error {
+// Store writes the object back, without members that say nothing.
+func (k Kept) Store(s *account.Settings) error {
 	maps.DeleteFunc(k, func(_ string, v any) bool {
 		m, ok := v.(map[string]any)
 		return v == nil || ok && len(m) == 0
@@ -59,7 +61,8 @@ func (k keptSettings) store(s *account.Settings) error {
 	return nil
 }
 
-func (k keptSettings) object(name string) map[string]any {
+// Object returns a member that is an object, nil if there is none.
+func (k Kept) Object(name string) map[string]any {
 	m, _ := k[name].(map[string]any)
 	return m
 }
@@ -67,14 +70,16 @@ func (k keptSettings) object(name string) map[string]any {
 // Members that were kept before Parley acted on them.
 const (
 	oldDisabledSkills = "disabled_skills"
-	oldSubAgents      = "enable_sub_agents" // of keptAgent
+	oldSubAgents      = "enable_sub_agents" // of AgentSettings
 	oldDefaultSpec    = "default_sandbox_spec_id"
+	oldAgentProfile   = "active_agent_profile_id" // there were no profiles that it could name
+	oldRevision       = "active_agent_profile_revision"
 )
 
-// adopted returns the settings with what an earlier version kept where it has an
+// Adopted returns the settings with what an earlier version kept where it has an
 // effect, and what is kept besides.
-func adopted(s *account.Settings) (*account.Settings, keptSettings, error) {
-	kept, err := readKept(s)
+func Adopted(s *account.Settings) (*account.Settings, Kept, error) {
+	kept, err := ReadKept(s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,7 +88,7 @@ func adopted(s *account.Settings) (*account.Settings, keptSettings, error) {
 	return &next, kept, nil
 }
 
-func (k keptSettings) disabledSkills() []string {
+func (k Kept) disabledSkills() []string {
 	list, _ := k[oldDisabledSkills].([]any)
 	var names []string
 	for _, v := range list {
@@ -94,25 +99,25 @@ func (k keptSettings) disabledSkills() []string {
 	return names
 }
 
-func (k keptSettings) subAgents() *bool {
-	if on, ok := k.object(keptAgent)[oldSubAgents].(bool); ok {
+func (k Kept) subAgents() *bool {
+	if on, ok := k.Object(AgentSettings)[oldSubAgents].(bool); ok {
 		return &on
 	}
 	return nil
 }
 
-// adoptKept moves what an earlier version kept to where it has an effect.
-func adoptKept(s *account.Settings) error {
-	kept, err := readKept(s)
+// AdoptKept moves what an earlier version kept to where it has an effect.
+func AdoptKept(s *account.Settings) error {
+	kept, err := ReadKept(s)
 	if err != nil {
 		return err
 	}
 	kept.adopt(s)
-	return kept.store(s)
+	return kept.Store(s)
 }
 
-// adopt is adoptKept without the end: k is not stored.
-func (k keptSettings) adopt(s *account.Settings) {
+// adopt is AdoptKept without the end: k is not stored.
+func (k Kept) adopt(s *account.Settings) {
 	if s.DisabledSkills == nil {
 		s.DisabledSkills = k.disabledSkills()
 	}
@@ -122,31 +127,20 @@ func (k keptSettings) adopt(s *account.Settings) {
 	if spec, ok := k[oldDefaultSpec].(string); ok && s.DefaultSandboxSpec == "" {
 		s.DefaultSandboxSpec = spec
 	}
+	delete(k, oldAgentProfile)
+	delete(k, oldRevision)
 	delete(k, oldDefaultSpec)
 	delete(k, oldDisabledSkills)
-	delete(k.object(keptAgent), oldSubAgents)
-}
-
-// view fills in what is not kept.
-func (k keptSettings) view() (keptView, error) {
-	v := keptView{SandboxGrouping: "NO_GROUPING", RegisteredMarketplaces: json.RawMessage("[]"), InheritedMarketplaces: []any{}}
-	raw, err := json.Marshal(k)
-	if err != nil {
-		return v, fmt.Errorf("kept settings: %w", err)
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return v, fmt.Errorf("kept settings: %w", err)
-	}
-	return v, nil
+	delete(k.Object(AgentSettings), oldSubAgents)
 }
 
 // secretMember matches the names of members that hold secrets.
 var secretMember = lazyre.MustCompile(`(?i)(^|[_-])(keys?|tokens?|secrets?|passwords?|credentials?|auth|authorization|cookies?|env|headers?)($|[_-])|apikey`)
 
-// keepable returns what of a value can be kept: secrets are left out, because what
+// Keepable returns what of a value can be kept: secrets are left out, because what
 // has no use for them should not have them. Numbers and booleans are none,
 // whatever they are called.
-func keepable(name string, v any) (any, bool) {
+func Keepable(name string, v any) (any, bool) {
 	switch x := v.(type) {
 	case map[string]any:
 		if secretMember.MatchString(name) {
@@ -154,7 +148,7 @@ func keepable(name string, v any) (any, bool) {
 		}
 		out := map[string]any{}
 		for member, value := range x {
-			if kept, ok := keepable(member, value); ok {
+			if kept, ok := Keepable(member, value); ok {
 				out[member] = kept
 			}
 		}
@@ -165,7 +159,7 @@ func keepable(name string, v any) (any, bool) {
 		}
 		out := []any{}
 		for _, value := range x {
-			if kept, ok := keepable("", value); ok {
+			if kept, ok := Keepable("", value); ok {
 				out = append(out, kept)
 			}
 		}
