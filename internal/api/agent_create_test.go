@@ -371,12 +371,11 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"agent's name":   {422, b.with(map[string]any{"agent_definitions": []any{map[string]any{"description": "d"}}}), `"agent_definitions",0,"name"`},
 
 		"encrypted":     {501, b.with(map[string]any{"secrets_encrypted": true}), "secrets_encrypted is not built yet"},
-		"worktree":      {501, b.with(map[string]any{"worktree": true}), "worktree"},
 		"acp":           {501, b.agentWith(map[string]any{"kind": "ACPAgent"}), "ACPAgent"},
 		"acp settings":  {501, settingsWith(map[string]any{"agent_kind": "acp"}), "acp"},
 		"prompt":        {501, b.agentWith(map[string]any{"system_prompt": "be evil"}), "agent.system_prompt"},
 		"policy file":   {501, b.agentWith(map[string]any{"security_policy_filename": "/x.j2"}), "security_policy_filename"},
-		"two of them":   {501, b.with(map[string]any{"worktree": true, "secrets_encrypted": true}), "secrets_encrypted, worktree are"},
+		"two of them":   {501, b.agentWith(map[string]any{"system_prompt": "x", "security_policy_filename": "/x.j2"}), "are not built yet"},
 		"tool's params": {501, b.agentWith(map[string]any{"tools": []any{map[string]any{"name": "sh", "params": map[string]any{"shell": "zsh"}}}}), "agent.tools[0].params.shell"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (l *live) opening() []conversation.Payload {
 func (l *live) prompt() conversation.Payload {
 	tools := l.tools()
 	in := agent.PromptInput{Plan: l.conv.AgentType == AgentPlan, WorkingDir: l.workingDir(),
-		Suffix: l.conv.Options.SystemSuffix, Secrets: descriptions(l.secrets)}
+		Suffix: joinTexts(l.conv.Options.SystemSuffix, worktreeNote(l.conv)), Secrets: descriptions(l.secrets)}
 	if l.extras != nil {
 		in.Skills = skill.Prompt(l.extras.skills, l.choice.Model)
 		if tools.has(l.e.opt.TaskTool) {

@@ -19,6 +19,7 @@ if [ -n "${PARLEY_CLONE:-}" ] && [ ! -d "$PARLEY_CLONE_DIR/.git" ]; then
   cd "$part"
   if [ -n "$PARLEY_BRANCH" ]; then git checkout --quiet "$PARLEY_BRANCH" --; else git checkout --quiet -b "$PARLEY_NEW_BRANCH"; fi
   mv -T "$part" "$PARLEY_CLONE_DIR"
-elif [ -n "${PARLEY_INIT:-}" ] && [ ! -d .git ]; then
+elif [ "${PARLEY_INIT:-}" = here ] && [ ! -d .git ] ||
+  [ "${PARLEY_INIT:-}" = outside ] && ! git rev-parse --git-dir >/dev/null 2>&1; then
   git init --quiet --template= .
 fi

@@ -190,7 +190,7 @@ func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
 	opt.ClientTools, opt.ToolConcurrency = req.ClientTools, min(req.ToolConcurrency, maxConcurrency)
 	opt.Confirmation, opt.Analyzer, opt.Stuck, opt.Critic = req.Confirmation, req.Analyzer, req.Stuck, req.Critic
 	opt.NoTitle, opt.TitleProfile = req.NoTitle, req.TitleProfile
-	opt.Condenser, opt.AskedDir = req.Condenser, req.WorkingDir
+	opt.Condenser, opt.AskedDir, opt.Worktree = req.Condenser, req.WorkingDir, req.Worktree
 	opt.Plugins, opt.Brought, opt.NoProject, opt.ToolFilter = req.Plugins, req.Brought, req.NoProject, req.ToolFilter
 	opt.DisabledSkills, opt.UserSuffix, opt.Task = req.DisabledSkills, req.UserSuffix, req.Task
 	if err := checkLoop(req); err != nil {

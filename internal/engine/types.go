@@ -59,6 +59,7 @@ type StartRequest struct {
 	NoTitle          bool   // the conversation gets no title by itself
 	TitleProfile     string // of the owner; "" = the settings'
 	WorkingDir       string // to work in, absolute, inside the sandbox; "" = the engine chooses
+	Worktree         bool   // work in a git worktree of its own
 	Echo             []byte // the request as JSON, secrets masked, for the task
 	Plugins          []conversation.Plugin
 	Brought          *extension.Bundle  // skills, hooks and agents of the request; nil = none

@@ -55,11 +55,16 @@ func (e *Engine) workspace(ctx context.Context, task *conversation.StartTask, co
 		if dir, err = e.cloneEnv(ctx, conv, base, req.Env); err != nil {
 			return "", err
 		}
+	case conv.Options.AskedDir != "":
+		req.Env["PARLEY_INIT"] = "outside" // of every repository: the user may mean a part of one
 	case conv.Options.HostDir == "":
-		req.Env["PARLEY_INIT"] = "1"
+		req.Env["PARLEY_INIT"] = "here"
 	}
 	if err := e.exec(ctx, conv, hands, req, "The workspace could not be prepared"); err != nil {
 		return "", err
+	}
+	if conv.Options.Worktree {
+		return e.worktree(ctx, conv, hands, dir)
 	}
 	return dir, nil
 }

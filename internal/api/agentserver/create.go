@@ -49,8 +49,8 @@ type startRequest struct {
 	HookConfig   json.RawMessage       `json:"hook_config"`
 	Definitions  []json.RawMessage     `json:"agent_definitions"`
 
-	SecretsEncrypted any `json:"secrets_encrypted"`
-	Worktree         any `json:"worktree"`
+	SecretsEncrypted any  `json:"secrets_encrypted"`
+	Worktree         bool `json:"worktree"`
 }
 
 // startConversation answers 201 for a new conversation and 200 for one that is
@@ -101,7 +101,7 @@ func (s *Server) existing(ctx context.Context, sc scope, q *startRequest) (*engi
 func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine.StartRequest, error) {
 	req := engine.StartRequest{Owner: sc.owner, Origin: conversation.OriginAgent, SandboxID: sc.sandbox, Tags: q.Tags,
 		ClientTools: q.ClientTools, Confirmation: q.Policy, Analyzer: q.Analyzer, Stuck: q.stuck(),
-		NoTitle: !q.AutoTitle, TitleProfile: orEmpty(q.TitleProfile), Secrets: map[string]account.CustomSecret{}}
+		Worktree: q.Worktree, NoTitle: !q.AutoTitle, TitleProfile: orEmpty(q.TitleProfile), Secrets: map[string]account.CustomSecret{}}
 	if q.InitialMessage != nil {
 		req.InitialMessage = q.InitialMessage.Content
 	}
@@ -171,7 +171,7 @@ func checkAnalyzer(a *conversation.Analyzer) error {
 // built refuses what would change the agent's work and is not built, instead of
 // dropping it silently.
 func (q *startRequest) built() error {
-	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted, "worktree": q.Worktree})
+	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted})
 }
 
 // agent reads who is to work: exactly one of the three ways to say it.
