@@ -188,6 +188,7 @@ func (d *daemon) routes() http.Handler {
 		"GET /ports":                  d.listenPorts,
 		"GET /ports/{port}":           d.dialPort,
 		"POST /programs":              d.startProgram,
+		"POST /commands":              d.startCommand,
 	} {
 		mux.HandleFunc(pattern, d.handle(h))
 	}

@@ -133,6 +133,8 @@ type Hands interface {
 	Files
 	Ports
 	Programs
+	Commands
+	Archives
 	// Exec runs a program to its end, without a terminal.
 	Exec(ctx context.Context, req ExecRequest) (ExecResult, error)
 }
