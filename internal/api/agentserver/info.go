@@ -15,7 +15,7 @@ import (
 type ConversationInfo struct {
 	ID                   string                          `json:"id"` // dashed
 	Workspace            workspaceInfo                   `json:"workspace"`
-	PersistenceDir       *string                         `json:"persistence_dir"`
+	PersistenceDir       string                          `json:"persistence_dir"`
 	MaxIterations        int                             `json:"max_iterations"`
 	StuckDetection       bool                            `json:"stuck_detection"`
 	ExecutionStatus      string                          `json:"execution_status"`
@@ -73,7 +73,7 @@ func Info(v *engine.View) *ConversationInfo {
 	c := v.Conversation
 	o := c.Options
 	info := &ConversationInfo{
-		ID: c.ID.Dashed(), Workspace: workspaceInfo{o.WorkingDir, "LocalWorkspace"}, MaxIterations: o.MaxIterations,
+		ID: c.ID.Dashed(), PersistenceDir: persistenceDir(c.ID), Workspace: workspaceInfo{o.WorkingDir, "LocalWorkspace"}, MaxIterations: o.MaxIterations,
 		StuckDetection: o.Stuck == nil || !o.Stuck.Off, ExecutionStatus: string(c.Summary.Status),
 		ConfirmationPolicy: o.Policy(), SecurityAnalyzer: o.Judge(),
 		ActivatedSkills: append([]string{}, c.Summary.Skills...), InvokedSkills: append([]string{}, c.Summary.Invoked...),
@@ -95,6 +95,10 @@ func Info(v *engine.View) *ConversationInfo {
 	}
 	return info
 }
+
+// persistenceDir names where a conversation is kept. Clients fail on null; none of
+// them opens it, and there is nothing to open: the log is in the server's store.
+func persistenceDir(id conversation.ID) string { return "workspace/conversations/" + string(id) }
 
 func orNoReasons(m map[string]string) map[string]string {
 	if m == nil {

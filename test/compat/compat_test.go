@@ -1,0 +1,182 @@
+// Package compat_test drives the real binary with clients that others wrote and
+// published, as they are: whole sessions with a model that answers by a script.
+// scripts/clients installs the clients, pinned by lock files; what is not installed
+// is skipped, unless PARLEY_TEST_REQUIRE names it.
+//
+// A session is a program in the client's language. It tells of each of its steps in
+// a line of JSON, and asks in the same way for what only this side can do.
+package compat_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/test/testkit/openaitest"
+	"parley/test/testkit/parleytest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	parleytest.Cleanup()
+	os.Exit(code)
+}
+
+// requireVar lists with commas what must not be skipped.
+const requireVar = "PARLEY_TEST_REQUIRE"
+
+// missing skips a test, or fails it where its client is required.
+func missing(t *testing.T, client, why string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv(requireVar), ","), client) {
+		t.Fatalf("%s, and %s requires %s", why, requireVar, client)
+	}
+	t.Skip(why)
+}
+
+// client is a published client, ready to run a session.
+type client struct {
+	argv  []string // of the session
+	env   []string // further environment
+	limit time.Duration
+}
+
+// line is what a session says: a step that ended, or something to do.
+type line struct {
+	Step   string `json:"step"`
+	Status string `json:"status"` // ok, failed, skipped
+	Detail string `json:"detail"`
+	Do     string `json:"do"` // restart: kill the server like a crash, and start it again
+}
+
+// session runs a client's program against a server and a model of its own. Each
+// step is a subtest.
+func session(t *testing.T, c client) {
+	t.Helper()
+	model := openaitest.New(t)
+	model.Handle(answer)
+	server := parleytest.Start(t, parleytest.Options{})
+	server.UseModel(model.URL()+"/v1", nil)
+	agent := server.Agent()
+
+	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = 5 * time.Second
+	home := t.TempDir()
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + agent.Base, "COMPAT_KEY=" + agent.Key,
+		"COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
+	cmd.Dir = home
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	replies, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := follow(t, server, out, replies)
+	if err := cmd.Wait(); err != nil || !ended {
+		t.Errorf("the session broke off: %v\n%s", err, stderr.String())
+	}
+	if t.Failed() {
+		t.Logf("the session wrote:\n%s", stderr.String())
+	}
+}
+
+// follow reports the steps of a session, and does what it asks for. It tells whether
+// the session came to its end.
+func follow(t *testing.T, server *parleytest.Server, out io.Reader, replies io.Writer) bool {
+	t.Helper()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Logf("the session said %s", lines.Text()) // a client's own talk
+			continue
+		}
+		switch {
+		case l.Do == "restart":
+			server.Kill()
+			server.Again()
+			if _, err := io.WriteString(replies, "done\n"); err != nil {
+				t.Error(err)
+			}
+		case l.Do == "end":
+			return true
+		case l.Step != "":
+			step(t, l)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+func step(t *testing.T, l line) {
+	t.Run(strings.ReplaceAll(l.Step, " ", "_"), func(t *testing.T) {
+		switch l.Status {
+		case "ok":
+		case "skipped":
+			t.Skip(l.Detail)
+		default:
+			t.Error(l.Detail)
+		}
+	})
+}
+
+// answer is the model's script: what the last message of the user begins with says
+// what it does.
+func answer(req *openaitest.Request) openaitest.Reply {
+	if len(req.Tools) == 0 || strings.Contains(req.LastUser(), "<question>") {
+		return openaitest.Text("forty-two")
+	}
+	// Messages that follow each other are one to a model: the last line counts.
+	said := strings.Split(strings.TrimSpace(req.LastUser()), "\n")
+	verb, rest, _ := strings.Cut(said[len(said)-1], " ")
+	done := results(req) > 0
+	switch {
+	case done:
+		return openaitest.Text("It is done.")
+	case verb == "run":
+		return openaitest.Tool("terminal", map[string]any{"command": rest, "security_risk": "LOW"})
+	case verb == "write":
+		return openaitest.Tool("file_editor", map[string]any{"command": "create", "path": rest, "file_text": "made by a tool\n", "security_risk": "LOW"})
+	case verb == "wait":
+		return openaitest.Reply{Hang: true}
+	case verb == "finish":
+		return openaitest.Tool("finish", map[string]any{"message": rest})
+	}
+	return openaitest.Reply{Text: "You said: " + verb + " " + rest}
+}
+
+// results counts the tool results after the last message of the user.
+func results(req *openaitest.Request) int {
+	n := 0
+	for _, m := range req.Messages {
+		switch m.Role {
+		case "user":
+			n = 0
+		case "tool":
+			n++
+		}
+	}
+	return n
+}
