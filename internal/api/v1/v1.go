@@ -178,15 +178,15 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_mcp_login":                 h.loginStatus,
 			"finish_mcp_login":              h.finishLogin,
 
-			"download_conversation": h.download,
-			"create_webhook":                h.createWebhook,
-			"search_webhooks":               h.searchWebhooks,
-			"get_webhook":                   h.getWebhook,
-			"update_webhook":                h.updateWebhook,
-			"delete_webhook":                h.deleteWebhook,
-			"search_webhook_deliveries":     h.searchDeliveries,
-			"replay_webhook":                h.replayWebhook,
-			"test_webhook":                  h.testWebhook,
+			"download_conversation":     h.download,
+			"create_webhook":            h.createWebhook,
+			"search_webhooks":           h.searchWebhooks,
+			"get_webhook":               h.getWebhook,
+			"update_webhook":            h.updateWebhook,
+			"delete_webhook":            h.deleteWebhook,
+			"search_webhook_deliveries": h.searchDeliveries,
+			"replay_webhook":            h.replayWebhook,
+			"test_webhook":              h.testWebhook,
 		}})
 }
 

@@ -74,7 +74,7 @@ type Options struct {
 	Args    []string // further arguments of serve
 	Env     []string // further environment
 	Demo    bool
-	Agent   string // run as the agent-server of this directory; "" = serve
+	Agent   string              // run as the agent-server of this directory; "" = serve
 	Cred    *syscall.Credential // run as another user
 }
 
