@@ -72,8 +72,9 @@ type Engine interface {
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
 
-// Sandboxes tells whose a sandbox is.
+// Sandboxes tells whose a sandbox is, and gives its hands, waking it.
 type Sandboxes interface {
+	Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error)
 	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
 }
 
@@ -92,6 +93,7 @@ type Config struct {
 	Models     func() []llm.Offer // that users can choose, sorted by id; nil = none
 	OAuth      httpkit.Logins     // at MCP servers; nil = 501
 	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
+	MaxUpload  int64              // bytes of one file, 0 = 1 GiB
 	Previews   PreviewConfig      // of what programs inside serve
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
@@ -183,6 +185,21 @@ func (s *Server) handlers() httpkit.Handlers {
 		"rename_profile":          s.renameProfile,
 		"activate_profile":        s.activateProfile,
 		"validate_profile":        s.validateProfile,
+
+		"git_changes":        s.gitChanges,
+		"git_changes_at":     s.gitChanges,
+		"git_diff":           s.gitDiff,
+		"git_diff_at":        s.gitDiff,
+		"git_commits":        s.gitCommits,
+		"git_commit_changes": s.gitCommitChanges,
+		"upload_file":        s.uploadFile,
+		"upload_file_at":     s.uploadFile,
+		"download_file":      s.downloadFile,
+		"download_file_at":   s.downloadFile,
+		"create_directory":   s.createDirectory,
+		"file_home":          s.fileHome,
+		"search_subdirs":     s.searchSubdirs,
+		"archive_directory":  s.archiveDirectory,
 	}
 }
 
