@@ -309,6 +309,8 @@ type Store interface {
 	Accounts() Accounts
 	Sandboxes() Sandboxes
 	NetworkLog() NetworkLog
+	Commands() Commands
+	Places() Places
 	Projections() Projections
 	Ledger() Ledger
 	Extensions() Extensions

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/internal/fault"
 	"parley/internal/tool/tooltest"
@@ -350,6 +351,7 @@ func TestHostileConfiguration(t *testing.T) {
 	b := newBench(t)
 	b.repository("")
 	b.write("f.txt", "old\n")
+	b.write("touched.txt", "same\n")
 	b.write(".gitattributes", "*.txt diff=evil filter=evil\n")
 	sha := b.commit("", "one")
 	mark := filepath.Join(b.Dir, "ran")
@@ -379,6 +381,10 @@ func TestHostileConfiguration(t *testing.T) {
 	}
 	_ = os.Remove(mark)
 	b.write("f.txt", "new\n")
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(b.path("touched.txt"), later, later); err != nil { // git looks into it
+		t.Fatal(err)
+	}
 	want(t, "changes", b.changes("", "HEAD"), []string{"UPDATED f.txt"})
 	want(t, "diff", b.diff("f.txt", "HEAD", ""), [2]string{"old\n", "new\n"})
 	if commits, _, err := b.ws.Commits(t.Context(), b.Dir, 5); err != nil || len(commits) != 1 || commits[0].SHA != sha {

@@ -74,8 +74,9 @@ type Engine interface {
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
 
-// Sandboxes tells whose a sandbox is.
+// Sandboxes tells whose a sandbox is, and gives its hands, waking it.
 type Sandboxes interface {
+	Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error)
 	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
 }
 
@@ -94,6 +95,7 @@ type Config struct {
 	Models     func() []llm.Offer // that users can choose, sorted by id; nil = none
 	OAuth      httpkit.Logins     // at MCP servers; nil = 501
 	MaxBody    int64              // bytes, 0 = httpkit.DefaultMaxBody
+	MaxUpload  int64              // bytes of one file, 0 = 1 GiB
 	Previews   PreviewConfig      // of what programs inside serve
 	ChatWait   time.Duration      // for a run behind /v1/chat/completions, 0 = 120 s
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
@@ -190,6 +192,21 @@ func (s *Server) handlers() httpkit.Handlers {
 		"validate_profile":        s.validateProfile,
 		"list_chat_models":        s.chatModels,
 		"create_chat_completion":  s.complete,
+
+		"git_changes":        s.gitChanges,
+		"git_changes_at":     s.gitChanges,
+		"git_diff":           s.gitDiff,
+		"git_diff_at":        s.gitDiff,
+		"git_commits":        s.gitCommits,
+		"git_commit_changes": s.gitCommitChanges,
+		"upload_file":        s.uploadFile,
+		"upload_file_at":     s.uploadFile,
+		"download_file":      s.downloadFile,
+		"download_file_at":   s.downloadFile,
+		"create_directory":   s.createDirectory,
+		"file_home":          s.fileHome,
+		"search_subdirs":     s.searchSubdirs,
+		"archive_directory":  s.archiveDirectory,
 	}
 }
 

@@ -81,6 +81,7 @@ type Fleet interface {
 	Specs() []fleet.Spec
 	Usage(ctx context.Context, owner, id string) (sandbox.Usage, error)
 	LimitsOf(s *store.Sandbox) (sandbox.Limits, error)
+	Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error)
 }
 
 // Config makes the API.
@@ -137,6 +138,10 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_sandbox_usage":             h.sandboxUsage,
 			"make_preview_ticket":           h.previewTicket,
 			"get_conversation_network":      h.conversationNetwork,
+			"read_conversation_file":        h.readFile,
+			"list_conversation_files":       h.listFiles,
+			"get_conversation_git_changes":  h.gitChanges,
+			"get_conversation_git_diff":     h.gitDiff,
 			"fork_conversation":             h.fork,
 			"get_sandbox_specs":             h.getSpecs,
 			"search_sandbox_specs":          h.searchSpecs,

@@ -119,7 +119,7 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	closeStore(t, s)
 	db := raw(t, dir)
 	for _, table := range []string{"spend_accounts", "spend_days", "spend_day_uses", "spend_uses", "spend_reservations",
-		"bundles", "decisions", "user_skills", "credentials", "network_log"} {
+		"bundles", "decisions", "user_skills", "credentials", "network_log", "command_events", "saved_places"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
 	for _, column := range []string{"forked_from", "forked_at"} {

@@ -165,6 +165,12 @@ func (s *Store) Sandboxes() store.Sandboxes { return sandboxes{s} }
 // NetworkLog returns what sandboxes connected to.
 func (s *Store) NetworkLog() store.NetworkLog { return networkLog{s} }
 
+// Commands returns what clients ran in sandboxes.
+func (s *Store) Commands() store.Commands { return commands{s} }
+
+// Places returns the lists of directories.
+func (s *Store) Places() store.Places { return places{s} }
+
 // Projections returns the numberings of derived events.
 func (s *Store) Projections() store.Projections { return projections{s} }
 

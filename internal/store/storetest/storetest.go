@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Accounts", accountTests},
 		{"Sandboxes", sandboxTests},
 		{"NetworkLog", networkTests},
+		{"Commands", commandTests},
+		{"Places", placeTests},
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
