@@ -370,7 +370,6 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"agent's mode":   {422, b.with(map[string]any{"agent_definitions": []any{map[string]any{"name": "a", "permission_mode": "yolo"}}}), `"agent_definitions",0,"permission_mode"`},
 		"agent's name":   {422, b.with(map[string]any{"agent_definitions": []any{map[string]any{"description": "d"}}}), `"agent_definitions",0,"name"`},
 
-		"encrypted":     {501, b.with(map[string]any{"secrets_encrypted": true}), "secrets_encrypted is not built yet"},
 		"acp":           {501, b.agentWith(map[string]any{"kind": "ACPAgent"}), "ACPAgent"},
 		"acp settings":  {501, settingsWith(map[string]any{"agent_kind": "acp"}), "acp"},
 		"prompt":        {501, b.agentWith(map[string]any{"system_prompt": "be evil"}), "agent.system_prompt"},

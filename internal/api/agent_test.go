@@ -128,7 +128,7 @@ func TestAgentProtocol(t *testing.T) {
 			as(404, "POST", unknown+"/events/respond_to_confirmation", map[string]any{"accept": true})
 
 			// Known but not built, and unknown.
-			for _, path := range []string{"/api/settings", "/api/bash/execute_bash_command", "/api/git/changes/%2Fworkspace",
+			for _, path := range []string{"/api/desktop/url", "/api/bash/execute_bash_command", "/api/git/changes/%2Fworkspace",
 				"/api/conversations/" + id + "/load_plugin"} {
 				method := "GET"
 				if strings.Contains(path, "bash") || strings.Contains(path, "plugin") {
@@ -203,7 +203,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 		{200, userKey, own + c + id}, {404, userKey, own + c + other},
 		{404, otherKey, own + c + id}, {404, userKey, "/agent/none" + c + id},
 		{401, "", own + c + id}, {401, "wrong", own + c + id},
-		{401, "", own + "/api/settings"}, {501, key, own + "/api/settings"}, {401, "wrong", own + "/v1/models"},
+		{401, "", own + "/api/settings"}, {200, key, own + "/api/settings"}, {401, "wrong", own + "/v1/models"},
 		// The sandbox's key does not open the user APIs.
 		{401, key, "/api/v1/app-conversations"}, {401, key, "/api/v1/sandboxes/search"}, {401, key, "/metrics"},
 		// Public below the prefix.

@@ -29,6 +29,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
+	"parley/internal/fernet"
 	"parley/internal/fleet"
 	"parley/internal/llm"
 	"parley/internal/sandbox"
@@ -307,7 +308,8 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	urls := &httpkit.URLs{}
 	c.guard = httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}
 	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Settings: w.store.Accounts(), Auth: auth, Log: log,
-		Ready: func(context.Context) error { return w.ready },
+		Ready:  func(context.Context) error { return w.ready },
+		Cipher: func(owner string) *fernet.Cipher { return fernet.Of("cipher of " + owner) },
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
 			Exposed: fleet.NewPortBook(w.fleet).Of}}
 	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,

@@ -62,6 +62,7 @@ type App struct {
 	log      *slog.Logger
 	version  Version
 	started  time.Time
+	keys     *vault.Vault
 	store    *sqlstore.Store
 	builder  *builder
 	backends []sandbox.Backend // the default one first
@@ -124,11 +125,10 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := os.MkdirAll(a.cfg.Data, 0o700); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "data_directory", "The data directory %s cannot be made: %v.", a.cfg.Data, err)
 	}
-	keys, err := vault.Open(a.cfg.Data)
-	if err != nil {
+	if a.keys, err = vault.Open(a.cfg.Data); err != nil {
 		return err
 	}
-	a.store, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(a.cfg.Data, "parley.db"), Sealer: keys, Logger: a.log})
+	a.store, err = sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(a.cfg.Data, "parley.db"), Sealer: a.keys, Logger: a.log})
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := a.openCollections(ctx); err != nil {
 		return err
 	}
-	if err := a.wire(keys); err != nil {
+	if err := a.wire(a.keys); err != nil {
 		return err
 	}
 	if err := a.openOutbox(ctx); err != nil {

@@ -60,6 +60,7 @@ type Config struct {
 	Demo      bool
 
 	SessionAPIKey        account.Secret // unset = made at the first start
+	SecretKey            account.Secret // what clients' secrets are encrypted with; unset = derived for the installation
 	AgentProtocolVersion string         // x.y.z; "" = the one this build implements
 	PreviewHost          string         // domain, lower case; "" = previews are below the public URL only
 	PreviewSharedOrigin  bool

@@ -324,7 +324,7 @@ func TestEveryServerKeyHasAFlagButSecrets(t *testing.T) {
 		if s.Key == "api_key" {
 			name = "key"
 		}
-		if has := flags.Lookup(name) != nil; has == (s.Key == "session_api_key" || s.Key == "aws_bearer_token") {
+		if has := flags.Lookup(name) != nil; has == (s.Key == "session_api_key" || s.Key == "aws_bearer_token" || s.Key == "secret_key") {
 			t.Errorf("--%s: has a flag: %v", name, has)
 		}
 	}

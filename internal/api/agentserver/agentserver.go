@@ -19,10 +19,12 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/api/settingswire"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
 	"parley/internal/fault"
+	"parley/internal/fernet"
 	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/stream"
@@ -100,6 +102,11 @@ type Config struct {
 	ChatWait   time.Duration      // for a run behind /v1/chat/completions, 0 = 120 s
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
+	// Cipher is what secrets are shown to an owner encrypted with; nil = they are not.
+	Cipher func(owner string) *fernet.Cipher
+	// OwnerKeys lets sandbox keys do what else needs their owner's: both are one, where
+	// the server serves one sandbox and its only user.
+	OwnerKeys bool
 }
 
 // Server serves the protocol.
@@ -185,10 +192,10 @@ func (s *Server) handlers() httpkit.Handlers {
 		"switch_llm":              s.switchLLM,
 		"list_profiles":           s.listProfiles,
 		"get_profile":             s.getProfile,
-		"save_profile":            s.saveProfile,
-		"delete_profile":          s.deleteProfile,
-		"rename_profile":          s.renameProfile,
-		"activate_profile":        s.activateProfile,
+		"save_profile":            s.owner(s.saveProfile),
+		"delete_profile":          s.owner(s.deleteProfile),
+		"rename_profile":          s.owner(s.renameProfile),
+		"activate_profile":        s.owner(s.activateProfile),
 		"validate_profile":        s.validateProfile,
 		"list_chat_models":        s.chatModels,
 		"create_chat_completion":  s.complete,
@@ -207,6 +214,17 @@ func (s *Server) handlers() httpkit.Handlers {
 		"file_home":          s.fileHome,
 		"search_subdirs":     s.searchSubdirs,
 		"archive_directory":  s.archiveDirectory,
+		"get_settings":            s.getSettings,
+		"update_settings":         s.owner(s.updateSettings),
+		"add_settings_server":     s.owner(s.putServer(false, http.StatusCreated)),
+		"change_settings_server":  s.owner(s.putServer(true, http.StatusOK)),
+		"delete_settings_server":  s.owner(s.deleteServer),
+		"get_agent_schema":        writeForm(settingswire.AgentForm),
+		"get_conversation_schema": writeForm(settingswire.ConversationForm),
+		"list_secrets":            s.listSecrets,
+		"read_secret":             s.readSecret,
+		"put_secret":              s.owner(s.putSecret),
+		"delete_secret":           s.owner(s.deleteSecret),
 	}
 }
 

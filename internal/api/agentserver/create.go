@@ -49,32 +49,32 @@ type startRequest struct {
 	HookConfig   json.RawMessage       `json:"hook_config"`
 	Definitions  []json.RawMessage     `json:"agent_definitions"`
 
-	SecretsEncrypted any  `json:"secrets_encrypted"`
+	SecretsEncrypted bool `json:"secrets_encrypted"`
 	Worktree         bool `json:"worktree"`
 }
 
 // startConversation answers 201 for a new conversation and 200 for one that is
 // there already, whatever the rest of the request says then.
 func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) error {
-	var q startRequest
-	if err := r.Body(&q); err != nil {
+	q, err := s.readStart(r)
+	if err != nil {
 		return err
 	}
 	sc := scopeOf(r.Principal)
-	found, err := s.existing(r.Context(), sc, &q)
+	found, err := s.existing(r.Context(), sc, q)
 	if err != nil {
 		return err
 	}
 	if found != nil {
 		return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 	}
-	req, err := s.startOf(r.Context(), sc, &q)
+	req, err := s.startOf(r.Context(), sc, q)
 	if err != nil {
 		return err
 	}
 	v, err := s.cfg.Engine.Create(r.Context(), req)
 	if fault.CodeOf(err) == store.CodeExists { // made meanwhile, or elsewhere
-		if found, lost := s.existing(r.Context(), sc, &q); found != nil && lost == nil {
+		if found, lost := s.existing(r.Context(), sc, q); found != nil && lost == nil {
 			return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 		}
 	}
@@ -82,6 +82,25 @@ func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) er
 		return q.locate(err)
 	}
 	return s.writeInfo(r.Context(), w, http.StatusCreated, sc, v)
+}
+
+// readStart reads the request, with the secrets decrypted that the client was shown
+// encrypted.
+func (s *Server) readStart(r *httpkit.Request) (*startRequest, error) {
+	q := &startRequest{}
+	if err := r.Body(q); err != nil || !q.SecretsEncrypted {
+		return q, err
+	}
+	var raw json.RawMessage
+	if err := r.Body(&raw); err != nil {
+		return nil, err
+	}
+	raw, err := s.unlock(r.Principal, raw, "body")
+	if err != nil {
+		return nil, err
+	}
+	q = &startRequest{}
+	return q, json.Unmarshal(raw, q)
 }
 
 // existing returns the conversation that the request names, nil if there is none
@@ -119,7 +138,6 @@ func (s *Server) startOf(ctx context.Context, sc scope, q *startRequest) (engine
 		return req, err
 	}
 	for _, step := range []func() error{
-		q.built,
 		func() error { return q.agent(&req, known) },
 		func() error { return q.bring(&req) },
 		func() error { return q.Secrets.addTo(req.Secrets, "body", "secrets") },
@@ -166,12 +184,6 @@ func checkAnalyzer(a *conversation.Analyzer) error {
 		return httpkit.BadField(fault.PublicText(err), nil, "body", "security_analyzer")
 	}
 	return nil
-}
-
-// built refuses what would change the agent's work and is not built, instead of
-// dropping it silently.
-func (q *startRequest) built() error {
-	return notBuilt("", map[string]any{"secrets_encrypted": q.SecretsEncrypted})
 }
 
 // agent reads who is to work: exactly one of the three ways to say it.

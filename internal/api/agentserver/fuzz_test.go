@@ -98,7 +98,7 @@ func FuzzStartRequest(f *testing.F) {
 		req := engine.StartRequest{Secrets: map[string]account.CustomSecret{}, WorkingDir: "/w"}
 		known := surroundings{tools: []string{"x", "switch_llm", "invoke_skill", taskTools},
 			servers: &account.MCPConfig{Stdio: []account.MCPStdioServer{{Name: "a", Command: "c", Env: map[string]account.Secret{"K": account.NewSecret("v")}}}}}
-		for _, err := range []error{q.built(), q.agent(&req, known), q.bring(&req), q.Secrets.addTo(req.Secrets, "body", "secrets"), checkAnalyzer(q.Analyzer)} {
+		for _, err := range []error{q.agent(&req, known), q.bring(&req), q.Secrets.addTo(req.Secrets, "body", "secrets"), checkAnalyzer(q.Analyzer)} {
 			if err != nil && fault.KindOf(err) == fault.Internal {
 				t.Errorf("our fault: %v", err)
 			}

@@ -29,25 +29,8 @@ type profileActivation struct {
 	LLMApplied bool `json:"llm_applied"`
 }
 
-// refuseExposure answers X-Expose-Secrets. A key of a sandbox opens what runs in
-// it, and may be known to it: it never gets a key of its owner. There is no cipher
-// to encrypt one with, and in clear they are not given at all.
-func refuseExposure(r *httpkit.Request) error {
-	switch r.Header.Get("X-Expose-Secrets") {
-	case "":
-		return nil
-	case "encrypted", "true":
-		return fault.New(fault.Unavailable, "no_cipher", "This server does not hand out encrypted secrets.").
-			WithHint("Leave X-Expose-Secrets out; the server uses the stored keys itself.")
-	case "plaintext":
-		return fault.New(fault.Forbidden, "secrets_not_exposed", "This server does not hand out secrets.").
-			WithHint("Leave X-Expose-Secrets out; the server uses the stored keys itself.")
-	}
-	return fault.New(fault.Invalid, "invalid_header", "X-Expose-Secrets must be encrypted or plaintext.")
-}
-
 func (s *Server) listProfiles(w http.ResponseWriter, r *httpkit.Request) error {
-	if err := refuseExposure(r); err != nil {
+	if _, err := s.show(w, r); err != nil {
 		return err
 	}
 	list, err := profiles.ListOf(s.book(), r, func(i profiles.Info) profileInfo { return profileInfo{Info: i} })
@@ -58,10 +41,11 @@ func (s *Server) listProfiles(w http.ResponseWriter, r *httpkit.Request) error {
 }
 
 func (s *Server) getProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	if err := refuseExposure(r); err != nil {
+	show, err := s.show(w, r)
+	if err != nil {
 		return err
 	}
-	return s.book().Get(w, r)
+	return s.book().Get(w, r, show)
 }
 
 func (s *Server) saveProfile(w http.ResponseWriter, r *httpkit.Request) error {
@@ -72,7 +56,11 @@ func (s *Server) saveProfile(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := r.Body(&q); err != nil {
 		return err
 	}
-	in, err := lenientLLM(q.LLM, "body", "llm")
+	raw, err := s.unlockPart(r.Principal, "llm", q.LLM)
+	if err != nil {
+		return err
+	}
+	in, err := lenientLLM(raw, "body", "llm")
 	if err != nil {
 		return err
 	}

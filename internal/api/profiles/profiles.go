@@ -97,15 +97,15 @@ func ListOf[T any](b Book, r *httpkit.Request, entry func(Info) T) (List[T], err
 	return list, nil
 }
 
-// Get answers with a profile. It shows no key: api_key is null, so that a client
-// that sends the object back with preserve_existing_api_key keeps it.
-func (b Book) Get(w http.ResponseWriter, r *httpkit.Request) error {
+// Get answers with a profile. With no show it shows no key: api_key is null, so that a
+// client that sends the object back with preserve_existing_api_key keeps it.
+func (b Book) Get(w http.ResponseWriter, r *httpkit.Request, show func(account.Secret) string) error {
 	s, err := b.Settings(r)
 	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
-	config, err := s.ProfileConfig(name, nil)
+	config, err := s.ProfileConfig(name, show)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (h *handlers) listProfiles(w http.ResponseWriter, r *httpkit.Request) error
 }
 
 func (h *handlers) getProfile(w http.ResponseWriter, r *httpkit.Request) error {
-	return h.book().Get(w, r)
+	return h.book().Get(w, r, nil)
 }
 
 func (h *handlers) saveProfile(w http.ResponseWriter, r *httpkit.Request) error {
