@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"parley/internal/account"
 	"parley/internal/conversation"
 	"parley/internal/fault"
+	"parley/internal/forge/pass"
 	"parley/internal/forge/rest"
 )
 
@@ -19,6 +21,8 @@ import (
 const (
 	CodeNoProvider = "git_provider_missing" // Unauthenticated: no token is stored
 	CodeBadToken   = "bad_git_token"        // Invalid
+	CodeRejected   = rest.CodeRejected      // Unauthenticated: the service does not take the token
+	CodeForbidden  = rest.CodeForbidden     // Forbidden: a good token, with too few rights
 )
 
 // Settings finds users' settings.
@@ -30,6 +34,7 @@ type Settings interface {
 type Config struct {
 	Settings Settings
 	Openers  map[string]Opener // by provider
+	Passes   *pass.Signer      // of access tokens
 	Logger   *slog.Logger
 }
 
@@ -239,4 +244,32 @@ func (s *Service) Branches(ctx context.Context, owner, provider string, q Branch
 		return List[Branch]{}, err
 	}
 	return h.Branches(ctx, q)
+}
+
+// Issue makes an access token for a user's git token of one provider, which need not
+// be stored yet. Errors are Invalid for a provider that is not known.
+func (s *Service) Issue(owner, provider string) (token string, expires time.Time, err error) {
+	if _, known := services[provider]; !known {
+		_, err := PlaceOf(provider, "")
+		return "", time.Time{}, err
+	}
+	return s.cfg.Passes.Issue(owner, provider, time.Now())
+}
+
+// Redeem returns the git token that an access token opens, as it is stored now.
+// Errors are Unauthenticated for an access token that is not good, and NotFound where
+// there is no git token any more.
+func (s *Service) Redeem(ctx context.Context, access string) (account.Secret, error) {
+	claims, err := s.cfg.Passes.Verify(access, time.Now())
+	if err != nil {
+		return account.Secret{}, err
+	}
+	tokens, err := s.tokens(ctx, claims.UserID)
+	if err != nil {
+		return account.Secret{}, err
+	}
+	if t := tokens[claims.Provider].Token; t.IsSet() {
+		return t, nil
+	}
+	return account.Secret{}, fault.New(fault.NotFound, "git_provider_unknown", "No such provider")
 }
