@@ -274,11 +274,20 @@ func TestTasks(t *testing.T) {
 func calls(h forge.Host, name string) map[string]func(ctx context.Context) error {
 	p := forge.Page{Limit: 5}
 	return map[string]func(ctx context.Context) error{
-		"user":         func(ctx context.Context) error { _, err := h.User(ctx); return err },
-		"repositories": func(ctx context.Context) error { _, err := h.Repositories(ctx, forge.RepositoryQuery{Page: p}); return err },
-		"search":       func(ctx context.Context) error { _, err := h.Repositories(ctx, forge.RepositoryQuery{Text: "a", Page: p}); return err },
-		"repository":   func(ctx context.Context) error { _, err := h.Repository(ctx, name); return err },
-		"branches":     func(ctx context.Context) error { _, err := h.Branches(ctx, forge.BranchQuery{Repository: name, Page: p}); return err },
+		"user": func(ctx context.Context) error { _, err := h.User(ctx); return err },
+		"repositories": func(ctx context.Context) error {
+			_, err := h.Repositories(ctx, forge.RepositoryQuery{Page: p})
+			return err
+		},
+		"search": func(ctx context.Context) error {
+			_, err := h.Repositories(ctx, forge.RepositoryQuery{Text: "a", Page: p})
+			return err
+		},
+		"repository": func(ctx context.Context) error { _, err := h.Repository(ctx, name); return err },
+		"branches": func(ctx context.Context) error {
+			_, err := h.Branches(ctx, forge.BranchQuery{Repository: name, Page: p})
+			return err
+		},
 		"branch search": func(ctx context.Context) error {
 			_, err := h.Branches(ctx, forge.BranchQuery{Repository: name, Text: "a", Page: p})
 			return err
@@ -414,4 +423,3 @@ func TestACertificateThatNobodyVouchesForIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-

@@ -195,14 +195,14 @@ func New(cfg Config) (*httpkit.API, error) {
 			"delete_git_providers":      h.deleteGitProviders,
 			"issue_git_access_token":    h.withGit(h.issueAccessToken),
 			"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
-			"create_webhook":                h.createWebhook,
-			"search_webhooks":               h.searchWebhooks,
-			"get_webhook":                   h.getWebhook,
-			"update_webhook":                h.updateWebhook,
-			"delete_webhook":                h.deleteWebhook,
-			"search_webhook_deliveries":     h.searchDeliveries,
-			"replay_webhook":                h.replayWebhook,
-			"test_webhook":                  h.testWebhook,
+			"create_webhook":            h.createWebhook,
+			"search_webhooks":           h.searchWebhooks,
+			"get_webhook":               h.getWebhook,
+			"update_webhook":            h.updateWebhook,
+			"delete_webhook":            h.deleteWebhook,
+			"search_webhook_deliveries": h.searchDeliveries,
+			"replay_webhook":            h.replayWebhook,
+			"test_webhook":              h.testWebhook,
 		}})
 }
 

@@ -58,10 +58,10 @@ func TestTheNextPageIsTakenFromTheLink(t *testing.T) {
 	for link, want := range map[string]string{
 		`<https://api.example.com/x?page=2&per_page=5>; rel="next", <https://api.example.com/x?page=9>; rel="last"`: "2",
 		`<https://api.example.com/x?page=1>; rel="prev", <https://other.example.com/?page=3>; REL=next`:             "3",
-		`<https://api.example.com/x?page=9>; rel="last"`: "",
-		`<x?cursor=1>; rel="next"`:                       "",
-		`garbage; rel="next"`:                            "",
-		``:                                               "",
+		`<https://api.example.com/x?page=9>; rel="last"`:                                                            "",
+		`<x?cursor=1>; rel="next"`: "",
+		`garbage; rel="next"`:      "",
+		``:                         "",
 	} {
 		if got := NextPage(http.Header{"Link": {link}}, "page"); got != want {
 			t.Errorf("%q: %q, want %q", link, got, want)
