@@ -11,7 +11,7 @@ import (
 )
 
 // Providers are the git hosting providers that settings and conversations may name.
-var Providers = []string{"github", "gitlab", "bitbucket", "enterprise_sso", "azure_devops"}
+var Providers = []string{"github", "gitlab", "bitbucket", "bitbucket_data_center", "forgejo", "enterprise_sso", "azure_devops"}
 
 // DefaultSettings returns the settings of a user who changed nothing.
 func DefaultSettings() *Settings {

@@ -313,7 +313,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
 			Exposed: fleet.NewPortBook(w.fleet).Of}}
 	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
-		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog()}
+		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: newForge(w)}
 	if change != nil {
 		change(c)
 	}

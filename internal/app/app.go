@@ -23,6 +23,7 @@ import (
 	"parley/internal/engine"
 	"parley/internal/fault"
 	"parley/internal/fleet"
+	"parley/internal/forge"
 	"parley/internal/llm/scripted"
 	"parley/internal/netlog"
 	"parley/internal/outbox"
@@ -76,6 +77,7 @@ type App struct {
 	browsers *browser.Browsers
 	servers  *mcp.Host
 	logins   *oauth.Service
+	git      *forge.Service
 
 	collections     *collection.Set
 	stopCollections context.CancelFunc // nil = nothing refreshes them
@@ -172,6 +174,7 @@ func (a *App) open(ctx context.Context) (err error) {
 // wire connects fleet and engine, each of which hears of the other.
 func (a *App) wire(keys *vault.Vault) error {
 	a.hub = stream.NewHub()
+	a.git = a.newForge(keys)
 	a.browsers = browser.New(browser.Times{})
 	a.tools = tools(keys, &a.cfg, a.browsers)
 	if err := a.openServers(); err != nil {
@@ -290,6 +293,9 @@ func (a *App) close() error {
 	}
 	if a.network != nil {
 		a.network.Close()
+	}
+	if a.git != nil {
+		a.git.Close()
 	}
 	if a.outbox != nil {
 		a.outbox.Close()

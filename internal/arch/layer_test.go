@@ -33,7 +33,7 @@ func layers() [][]string {
 
 // seams are the packages whose implementations, below them, only app may import.
 func seams() []string {
-	return []string{"internal/store", "internal/llm", "internal/sandbox", "internal/tool"}
+	return []string{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/forge"}
 }
 
 // outside are directories that no layer rules: tests drive everything, and

@@ -102,6 +102,7 @@ type Config struct {
 	Exposed   func(ctx context.Context, boxes []*store.Sandbox) []fleet.Exposed
 	Previews  *httpkit.Previews // nil = 501
 	Network   NetworkLog        // nil = 501
+	Git       Git               // nil = 501
 	Webhooks  Webhooks          // nil = 501
 	Heartbeat time.Duration     // of event streams, 0 = 10 s
 	MaxBody   int64             // bytes, 0 = httpkit.DefaultMaxBody
@@ -115,6 +116,10 @@ func New(cfg Config) (*httpkit.API, error) {
 	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
 		Encode: httpkit.DetailErrors, Encoders: map[string]httpkit.ErrorEncoder{
 			"load_settings": settingsErrors, "store_settings": settingsErrors,
+
+			"search_git_installations": gitErrors, "search_git_repositories": gitErrors, "search_git_branches": gitErrors,
+			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
+			"store_git_providers": providerErrors, "delete_git_providers": providerErrors,
 		}, Handlers: httpkit.Handlers{
 			"list_app_conversations":        h.listConversations,
 			"search_app_conversations":      h.searchConversations,
@@ -183,7 +188,18 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_mcp_login":                 h.loginStatus,
 			"finish_mcp_login":              h.finishLogin,
 
-			"download_conversation":     h.download,
+			"download_conversation": h.download,
+
+			"search_git_installations":  h.withGit(h.searchInstallations),
+			"search_git_repositories":   h.withGit(h.searchRepositories),
+			"search_git_branches":       h.withGit(h.searchBranches),
+			"search_suggested_tasks":    h.withGit(h.searchTasksToDo),
+			"get_git_info":              h.withGit(h.gitInfo),
+			"get_git_organizations":     h.withGit(h.gitOrganizations),
+			"store_git_providers":       h.withGit(h.storeGitProviders),
+			"delete_git_providers":      h.deleteGitProviders,
+			"issue_git_access_token":    h.withGit(h.issueAccessToken),
+			"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
 			"create_webhook":            h.createWebhook,
 			"search_webhooks":           h.searchWebhooks,
 			"get_webhook":               h.getWebhook,
