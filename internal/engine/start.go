@@ -290,6 +290,7 @@ func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conve
 // bringUp carries out a start task. It is idempotent: a server that was stopped
 // in the middle does it again.
 func (e *Engine) bringUp(task *conversation.StartTask) {
+	defer e.deliver(task.Owner, task.ConversationID) // what waits for the start
 	defer e.untrack(task.ID)
 	err := e.persist(func() error { return e.prepare(e.ctx, task) })
 	switch {

@@ -312,6 +312,9 @@ type Store interface {
 	Projections() Projections
 	Ledger() Ledger
 	Extensions() Extensions
+	Pending() Pending
+	Starts() Starts
+	Shares() Shares
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

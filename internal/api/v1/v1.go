@@ -14,6 +14,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
@@ -64,6 +65,7 @@ type Engine interface {
 	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
 	Forget(ctx context.Context, owner, subject string) error
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
+	Queue(ctx context.Context, owner, ref string, parts []content.Part) (engine.Queued, error)
 	// MaskOf hides the secrets that a conversation knows now.
 	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
 	Log() store.Events
@@ -113,6 +115,7 @@ func New(cfg Config) (*httpkit.API, error) {
 	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
 		Encode: httpkit.DetailErrors, Encoders: map[string]httpkit.ErrorEncoder{
 			"load_settings": settingsErrors, "store_settings": settingsErrors,
+			"queue_pending_message": badRequestErrors,
 		}, Handlers: httpkit.Handlers{
 			"list_app_conversations":        h.listConversations,
 			"search_app_conversations":      h.searchConversations,
@@ -178,6 +181,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"finish_mcp_login":              h.finishLogin,
 
 			"download_conversation": h.download,
+			"queue_pending_message": h.queueMessage,
 		}})
 }
 

@@ -35,6 +35,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
+		{"Pending", pendingTests},
+		{"Starts", startTests},
+		{"Shares", shareTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {
