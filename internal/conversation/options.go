@@ -35,6 +35,7 @@ type Options struct {
 	SystemSuffix     string                          `json:"system_suffix"`              // appended to the system prompt
 	WorkingDir       string                          `json:"working_dir"`                // inside the sandbox; "" until the start got there
 	AskedDir         string                          `json:"asked_dir,omitempty"`        // that the start asked for; "" = none
+	OwnDir           bool                            `json:"own_dir,omitempty"`          // below the sandbox's, which others may share
 	MCP              *account.MCPConfig              `json:"mcp"`
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else

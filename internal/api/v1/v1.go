@@ -182,6 +182,8 @@ func New(cfg Config) (*httpkit.API, error) {
 
 			"download_conversation": h.download,
 			"queue_pending_message": h.queueMessage,
+
+			"switch_conversation_acp_model": h.switchACPModel,
 		}})
 }
 
