@@ -29,7 +29,7 @@ func TestPendingMessagesOverHTTP(t *testing.T) {
 	}
 	for name, body := range map[string]any{"no content": map[string]any{}, "empty content": map[string]any{"content": []any{}},
 		"a role that is not the user's": map[string]any{"role": "system", "content": []any{map[string]any{"text": "x"}}},
-		"no object": []any{}, "no JSON": "{", "nothing": ""} {
+		"no object":                     []any{}, "no JSON": "{", "nothing": ""} {
 		if a := w.as(userKey, "POST", path, body); a.status != 400 || a.text("detail") == "" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}

@@ -191,3 +191,24 @@ func TestPendingMessagesOfNobody(t *testing.T) {
 		t.Errorf("another's: %v", err)
 	}
 }
+
+func TestStartKeysSurviveTheServer(t *testing.T) {
+	w := newWorld(t)
+	req := engine.StartRequest{Owner: owner, Origin: conversation.OriginV1, Keys: []store.StartKey{{Name: "key/k", Digest: []byte("d")}}}
+	task := must(w.engine.Start(w.Context(), req))
+	w.stop()
+	w.start()
+	for range 2 {
+		again := must(w.engine.Start(w.Context(), req))
+		if again.ID != task.ID {
+			t.Fatalf("task %s, not %s", again.ID, task.ID)
+		}
+		w.eventually("READY", func() bool {
+			return must(w.engine.Task(w.Context(), owner, []string{task.ID}))[0].Status == conversation.TaskReady
+		})
+	}
+	req.Keys[0].Digest = []byte("other")
+	if _, err := w.engine.Start(w.Context(), req); fault.CodeOf(err) != store.CodeKeyReused {
+		t.Errorf("another request: %v", err)
+	}
+}
