@@ -36,6 +36,7 @@ type Options struct {
 	WorkingDir       string                          `json:"working_dir"`                // inside the sandbox; "" until the start got there
 	AskedDir         string                          `json:"asked_dir,omitempty"`        // that the start asked for; "" = none
 	Worktree         bool                            `json:"worktree,omitempty"`         // it works in a git worktree of its own
+	OwnDir           bool                            `json:"own_dir,omitempty"`          // below the sandbox's, which others may share
 	MCP              *account.MCPConfig              `json:"mcp"`
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else

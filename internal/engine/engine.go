@@ -126,6 +126,7 @@ type Engine struct {
 	sessions  map[conversation.ID]*session
 	hooks     map[conversation.ID]map[*context.CancelCauseFunc]struct{} // that runHooks runs
 	tended    map[conversation.ID]bool                                  // sub-agents that somebody waits for
+	couriers  couriers                                                  // of pending messages
 }
 
 // New returns an engine; Recover picks up what an earlier life left.

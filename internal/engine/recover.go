@@ -35,7 +35,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	for _, t := range tasks {
 		e.carryOut(t)
 	}
-	return nil
+	return e.recoverPending(ctx)
 }
 
 // takeUp loads a conversation with a run that nobody drives. While the store

@@ -32,7 +32,10 @@ func (e *Engine) chooseSandbox(ctx context.Context, req *StartRequest, opt *conv
 		opt.Sandbox.Factor = float64(*f)
 	}
 	opt.Sandbox.Network = req.Network
-	return e.opt.Fleet.Check(fleet.StartRequest{SpecID: opt.SpecID, Changes: changesOf(opt.Sandbox)})
+	if err := e.opt.Fleet.Check(fleet.StartRequest{SpecID: opt.SpecID, Changes: changesOf(opt.Sandbox)}); err != nil {
+		return err
+	}
+	return e.joinGroup(ctx, settings, req, opt)
 }
 
 func hasSpec(specs []fleet.Spec, id string) bool {

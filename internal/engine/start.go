@@ -24,7 +24,15 @@ const (
 // Start checks the request, stores the conversation and its start task durably
 // and returns; the rest happens in the background and survives the caller and
 // a restart of the server.
+//
+// The same request under one of its keys is not carried out again: the result is its
+// task as it is now. Conflict (store.CodeKeyReused) for another one.
 func (e *Engine) Start(ctx context.Context, req StartRequest) (*conversation.StartTask, error) {
+	if len(req.Keys) > 0 {
+		if earlier, err := e.opt.Store.Starts().Find(ctx, req.Owner, req.Keys); err != nil || earlier != nil {
+			return e.fresher(earlier), err
+		}
+	}
 	conv, err := e.newConversation(ctx, &req)
 	if err != nil {
 		return nil, err
@@ -32,13 +40,8 @@ func (e *Engine) Start(ctx context.Context, req StartRequest) (*conversation.Sta
 	task := &conversation.StartTask{ID: string(conversation.NewID()), Owner: req.Owner, ConversationID: conv.ID,
 		SandboxID: conv.SandboxID, Status: conversation.TaskWorking, Request: req.Echo,
 		CreatedAt: conv.CreatedAt, UpdatedAt: conv.CreatedAt}
-	if err := e.opt.Store.Conversations().Create(ctx, conv); err != nil {
-		return nil, err
-	}
-	if err := e.opt.Store.StartTasks().Save(ctx, task); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		return nil, errors.Join(err, e.opt.Store.Conversations().Delete(undo, conv.ID))
+	if earlier, err := e.opt.Store.Starts().Begin(ctx, conv, task, req.Keys); err != nil || earlier != nil {
+		return e.fresher(earlier), err
 	}
 	shown := *task
 	if !e.carryOut(task) {
@@ -290,6 +293,7 @@ func (e *Engine) checkSandbox(ctx context.Context, req *StartRequest, opt *conve
 // bringUp carries out a start task. It is idempotent: a server that was stopped
 // in the middle does it again.
 func (e *Engine) bringUp(task *conversation.StartTask) {
+	defer e.deliver(task.Owner, task.ConversationID) // what waits for the start
 	defer e.untrack(task.ID)
 	err := e.persist(func() error { return e.prepare(e.ctx, task) })
 	switch {

@@ -68,6 +68,7 @@ type StartRequest struct {
 	DisabledSkills   []string           // names, beside those of the settings
 	UserSuffix       string             // added to each message of the user's, for the model
 	Task             *conversation.Task // of a sub-agent
+	Keys             []store.StartKey   // by which the same request is known again; none = it is not
 }
 
 // ForkRequest copies a conversation's branch into a new one.

@@ -87,7 +87,7 @@ func (e *Engine) baseDir(ctx context.Context, conv *conversation.Conversation) (
 	if err != nil {
 		return "", err
 	}
-	if n > 1 {
+	if n > 1 || conv.Options.OwnDir {
 		dir = path.Join(dir, string(conv.ID))
 	}
 	return dir, nil

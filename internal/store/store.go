@@ -315,6 +315,9 @@ type Store interface {
 	Ledger() Ledger
 	Extensions() Extensions
 	Webhooks() Webhooks
+	Pending() Pending
+	Starts() Starts
+	Shares() Shares
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

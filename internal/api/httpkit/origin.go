@@ -15,7 +15,7 @@ const anything = "*"
 const corsMethods = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 // corsHeaders are the request headers that browser clients send.
-const corsHeaders = "Authorization, Content-Type, Last-Event-ID, X-Session-API-Key, X-Access-Token, " +
+const corsHeaders = "Authorization, Content-Type, Last-Event-ID, Idempotency-Key, X-Session-API-Key, X-Access-Token, " +
 	"X-Expose-Secrets, X-Org-Id, X-OpenHands-Client, X-OpenHands-Client-Version, " +
 	"X-OpenHands-Telemetry-Distinct-Id, X-Request-ID"
 

@@ -198,6 +198,9 @@ func (h *handlers) begin(r *httpkit.Request) (*conversation.StartTask, error) {
 			return nil, parentFault(err, req.ParentID)
 		}
 	}
+	if req.Keys, err = startKeys(r, req.ConversationID); err != nil {
+		return nil, err
+	}
 	if req.Echo, err = s.echo(&req, parent); err != nil {
 		return nil, fmt.Errorf("echo request: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
@@ -64,6 +65,7 @@ type Engine interface {
 	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
 	Forget(ctx context.Context, owner, subject string) error
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
+	Queue(ctx context.Context, owner, ref string, parts []content.Part) (engine.Queued, error)
 	// MaskOf hides the secrets that a conversation knows now.
 	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
 	Log() store.Events
@@ -120,6 +122,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"search_git_installations": gitErrors, "search_git_repositories": gitErrors, "search_git_branches": gitErrors,
 			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
 			"store_git_providers": providerErrors, "delete_git_providers": providerErrors,
+			"queue_pending_message": badRequestErrors,
 		}, Handlers: httpkit.Handlers{
 			"list_app_conversations":        h.listConversations,
 			"search_app_conversations":      h.searchConversations,
@@ -208,6 +211,9 @@ func New(cfg Config) (*httpkit.API, error) {
 			"search_webhook_deliveries": h.searchDeliveries,
 			"replay_webhook":            h.replayWebhook,
 			"test_webhook":              h.testWebhook,
+			"queue_pending_message":     h.queueMessage,
+
+			"switch_conversation_acp_model": h.switchACPModel,
 		}})
 }
 

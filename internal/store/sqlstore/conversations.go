@@ -218,6 +218,11 @@ func (c conversations) Delete(ctx context.Context, id conversation.ID) error {
 			`DELETE FROM bundles WHERE conversation = $1`,
 			`DELETE FROM webhook_cursors WHERE conversation = $1`,
 			`DELETE FROM start_tasks WHERE conversation_id = $1`,
+			`DELETE FROM pending_messages WHERE conversation = $1`,
+			`DELETE FROM start_keys WHERE conversation = $1`,
+			`DELETE FROM shares WHERE conversation = $1`,
+			`DELETE FROM search_text WHERE rowid IN (SELECT id FROM search_docs WHERE conversation = $1)`,
+			`DELETE FROM search_docs WHERE conversation = $1`,
 		} {
 			if err := t.exec(text, string(id)); err != nil {
 				return err

@@ -17,16 +17,18 @@ type startTasks struct{ s *Store }
 
 // Save implements store.StartTasks.
 func (s startTasks) Save(ctx context.Context, task *conversation.StartTask) error {
-	args := []any{task.ID, task.Owner, string(task.ConversationID), task.SandboxID, string(task.Status),
-		!task.Status.Done(), task.Detail, task.Request, micros(task.CreatedAt), micros(task.UpdatedAt)}
-	return s.s.writes.do(ctx, "store.start_tasks.save", func(t *tx) error {
-		return t.exec(`INSERT INTO start_tasks (id, owner, conversation_id, sandbox_id, status, unfinished, detail,
-			request, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-			ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, conversation_id = excluded.conversation_id,
-			sandbox_id = excluded.sandbox_id, status = excluded.status, unfinished = excluded.unfinished,
-			detail = excluded.detail, request = excluded.request, created_at = excluded.created_at,
-			updated_at = excluded.updated_at`, args...)
-	})
+	return s.s.writes.do(ctx, "store.start_tasks.save", func(t *tx) error { return saveTask(t, task) })
+}
+
+func saveTask(t *tx, task *conversation.StartTask) error {
+	return t.exec(`INSERT INTO start_tasks (id, owner, conversation_id, sandbox_id, status, unfinished, detail,
+		request, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, conversation_id = excluded.conversation_id,
+		sandbox_id = excluded.sandbox_id, status = excluded.status, unfinished = excluded.unfinished,
+		detail = excluded.detail, request = excluded.request, created_at = excluded.created_at,
+		updated_at = excluded.updated_at`,
+		task.ID, task.Owner, string(task.ConversationID), task.SandboxID, string(task.Status),
+		!task.Status.Done(), task.Detail, task.Request, micros(task.CreatedAt), micros(task.UpdatedAt))
 }
 
 func scanTask(rows row) (*conversation.StartTask, error) {

@@ -38,6 +38,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
 		{"Webhooks", webhookTests},
+		{"Pending", pendingTests},
+		{"Starts", startTests},
+		{"Shares", shareTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {
