@@ -107,6 +107,7 @@ type Config struct {
 	// OwnerKeys lets sandbox keys do what else needs their owner's: both are one, where
 	// the server serves one sandbox and its only user.
 	OwnerKeys bool
+	Heartbeat time.Duration // of event streams, 0 = 10 s
 }
 
 // Server serves the protocol.
@@ -171,6 +172,7 @@ func (s *Server) handlers() httpkit.Handlers {
 		"get_final_response":      s.finalResponse,
 		"send_message":            s.sendMessage,
 		"search_events":           s.searchEvents,
+		"stream_events":           s.streamEvents,
 		"count_events":            s.countEvents,
 		"respond_to_confirmation": s.confirm,
 		"get_event":               s.getEvent,
@@ -259,7 +261,7 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 			s.servePreview(w, r, at)
 		case strings.HasPrefix(path, "/agent/"):
 			s.servePrefixed(w, r, path)
-		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path):
+		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path), cookieKey(r) != "":
 			s.mux.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
@@ -295,6 +297,9 @@ func (s *Server) servePrefixed(w http.ResponseWriter, r *http.Request, path stri
 // the root), and the key of the sandbox's owner below the prefix.
 func (s *Server) authorize(r *http.Request) (httpkit.Principal, error) {
 	p, err := httpkit.PrincipalOf(r.Context())
+	if key := cookieKey(r); err != nil && key != "" {
+		p, err = s.cfg.Auth.Resolve(r.Context(), key)
+	}
 	if err != nil {
 		return p, err
 	}
