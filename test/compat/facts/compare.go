@@ -96,8 +96,10 @@ func members(reference, server map[string]Fact, compare func(name string, theirs
 		switch {
 		case !known || strings.HasPrefix(string(ours), "any"):
 			settled = append(settled, name)
-		case named(reference, name) && !named(server, name) && slices.Contains(parse(ours).types, "object"):
-			out = append(out, title(name)+": members not documented")
+		case named(reference, name) && !named(server, name):
+			if types := parse(ours).types; slices.Contains(types, "object") || slices.Contains(types, "array") {
+				out = append(out, title(name)+": members not documented")
+			}
 			settled = append(settled, name)
 		}
 	}
