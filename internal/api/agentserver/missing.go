@@ -20,7 +20,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/auth/workspace-session", "POST DELETE"},
 	{"/api/init", "GET POST"},
 	{"/api/bash/{path...}", "GET POST DELETE"},
-	{"/api/file/download-trajectory/{id}", "GET"},
 	{"/api/vscode/url", "GET"},
 	{"/api/vscode/status", "GET"},
 	{"/api/desktop/url", "GET"},
