@@ -25,6 +25,7 @@ import (
 	"parley/internal/fleet"
 	"parley/internal/llm/scripted"
 	"parley/internal/netlog"
+	"parley/internal/outbox"
 	"parley/internal/sandbox"
 	"parley/internal/store/sqlstore"
 	"parley/internal/stream"
@@ -65,6 +66,7 @@ type App struct {
 	builder  *builder
 	backends []sandbox.Backend // the default one first
 	network  *netlog.Log
+	outbox   *outbox.Outbox
 	fleet    *fleet.Fleet
 	engine   *engine.Engine
 	hub      *stream.Hub
@@ -148,6 +150,9 @@ func (a *App) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err := a.wire(keys); err != nil {
+		return err
+	}
+	if err := a.openOutbox(ctx); err != nil {
 		return err
 	}
 	if a.web, err = newWeb(a); err != nil {
@@ -285,6 +290,9 @@ func (a *App) close() error {
 	}
 	if a.network != nil {
 		a.network.Close()
+	}
+	if a.outbox != nil {
+		a.outbox.Close()
 	}
 	if a.lis != nil && a.web == nil {
 		errs = append(errs, a.lis.Close())

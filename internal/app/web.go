@@ -79,7 +79,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	}
 	one, err := v1.New(v1.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
 		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
-		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network})
+		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network, Webhooks: a.outbox})
 	if err != nil {
 		return nil, err
 	}

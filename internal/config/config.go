@@ -99,6 +99,8 @@ type Config struct {
 	SkillCollections []string // [org:|public:]name=location (package collection)
 	MCPAllow         []string // hosts, host:port, networks, or "*" (package egress)
 
+	WebhookAllowPrivate []string // hosts, host:port, networks, or "*" (package egress)
+
 	LLMMaxAttempts int // >= 1
 	LLMRetryMin    time.Duration
 	LLMRetryMax    time.Duration // >= LLMRetryMin

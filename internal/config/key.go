@@ -252,6 +252,9 @@ func (c *Config) agentKeys() []key {
 		{name: "mcp_allow", group: groupAgent, scope: ServerScope,
 			help:  "Where remote MCP servers may be besides public addresses: hosts, `host:port` and networks such as `10.0.0.0/8`. `*` allows all, this machine included.",
 			value: listValue{&c.MCPAllow, "list of hosts and networks", allowRule}},
+		{name: "webhook_allow_private", group: groupAgent, scope: ServerScope,
+			help:  "Where endpoints of webhooks may be besides public addresses: hosts, `host:port` and networks such as `10.0.0.0/8`. `*` allows all, this machine included.",
+			value: listValue{&c.WebhookAllowPrivate, "list of hosts and networks", allowRule}},
 	}
 }
 

@@ -312,6 +312,7 @@ type Store interface {
 	Projections() Projections
 	Ledger() Ledger
 	Extensions() Extensions
+	Webhooks() Webhooks
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

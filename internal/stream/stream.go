@@ -48,16 +48,31 @@ type Item struct {
 
 // Hub wakes followers. The zero value is not usable; see NewHub.
 type Hub struct {
-	mu   sync.Mutex
-	subs map[conversation.ID]map[*Follower]struct{}
+	mu    sync.Mutex
+	subs  map[conversation.ID]map[*Follower]struct{}
+	woken func(conversation.ID)
 }
 
 // NewHub returns an empty hub.
 func NewHub() *Hub { return &Hub{subs: map[conversation.ID]map[*Follower]struct{}{}} }
 
+// OnWake sets what hears of every log whose head moved; it must not block, nor call
+// the hub. Call it before the first Wake.
+func (h *Hub) OnWake(f func(conversation.ID)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.woken = f
+}
+
 // Wake tells followers that the log's head moved. Call it after the commit.
 func (h *Hub) Wake(id conversation.ID, head int64) {
 	h.each(id, func(f *Follower) { f.head = max(f.head, head) })
+	h.mu.Lock()
+	woken := h.woken
+	h.mu.Unlock()
+	if woken != nil {
+		woken(id)
+	}
 }
 
 // Delta hands a piece of a streamed answer to followers. head is the log's head

@@ -101,6 +101,7 @@ type Config struct {
 	Exposed   func(ctx context.Context, boxes []*store.Sandbox) []fleet.Exposed
 	Previews  *httpkit.Previews // nil = 501
 	Network   NetworkLog        // nil = 501
+	Webhooks  Webhooks          // nil = 501
 	Heartbeat time.Duration     // of event streams, 0 = 10 s
 	MaxBody   int64             // bytes, 0 = httpkit.DefaultMaxBody
 }
@@ -177,7 +178,15 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_mcp_login":                 h.loginStatus,
 			"finish_mcp_login":              h.finishLogin,
 
-			"download_conversation": h.download,
+			"download_conversation":     h.download,
+			"create_webhook":            h.createWebhook,
+			"search_webhooks":           h.searchWebhooks,
+			"get_webhook":               h.getWebhook,
+			"update_webhook":            h.updateWebhook,
+			"delete_webhook":            h.deleteWebhook,
+			"search_webhook_deliveries": h.searchDeliveries,
+			"replay_webhook":            h.replayWebhook,
+			"test_webhook":              h.testWebhook,
 		}})
 }
 

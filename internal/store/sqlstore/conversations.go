@@ -216,6 +216,7 @@ func (c conversations) Delete(ctx context.Context, id conversation.ID) error {
 			`DELETE FROM projections WHERE conversation = $1`,
 			`DELETE FROM projection_entries WHERE conversation = $1`,
 			`DELETE FROM bundles WHERE conversation = $1`,
+			`DELETE FROM webhook_cursors WHERE conversation = $1`,
 			`DELETE FROM start_tasks WHERE conversation_id = $1`,
 		} {
 			if err := t.exec(text, string(id)); err != nil {

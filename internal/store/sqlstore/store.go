@@ -171,6 +171,9 @@ func (s *Store) Projections() store.Projections { return projections{s} }
 // Extensions returns what is added to agents.
 func (s *Store) Extensions() store.Extensions { return extensions{s} }
 
+// Webhooks returns where events are sent to.
+func (s *Store) Webhooks() store.Webhooks { return webhooks{s} }
+
 // Ping writes and commits one small row.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.writes.do(ctx, "store.ping", func(t *tx) error {

@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
+		{"Webhooks", webhookTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {

@@ -1,11 +1,12 @@
 // Package egress makes the server's connections to addresses that users name: MCP
-// servers, and the authorization servers those name in turn. A connection goes to an
+// servers, and the authorization servers those name in turn; endpoints of webhooks. A connection goes to an
 // address of the internet, or to what the operator allowed, and exactly to the address
 // that was checked: a name that resolves to something else a moment later changes
 // nothing. It does not look at what is sent.
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -35,6 +36,9 @@ type Config struct {
 	// "localhost:3000", "10.1.2.3", "[::1]:80", "10.0.0.0/8"; "*" is everything. A
 	// name stands for itself, not for its addresses.
 	Allow []string
+	// Key is the configuration key that Allow comes from, for what errors advise; "" =
+	// mcp_allow.
+	Key string
 	// Lookup resolves a name; nil = the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
@@ -44,14 +48,14 @@ type Config struct {
 // texts say of an address no more than its kind. An entry of Allow that means nothing
 // is Invalid (CodeBadAllow).
 func Dialer(c Config) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
-	d := &dialer{lookup: c.Lookup}
+	d := &dialer{lookup: c.Lookup, key: cmp.Or(c.Key, "mcp_allow")}
 	if d.lookup == nil {
 		d.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}
 	}
 	for _, text := range c.Allow {
-		e, err := parseEntry(text)
+		e, err := parseEntry(d.key, text)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +72,7 @@ type entry struct {
 	port   string // "" = all
 }
 
-func parseEntry(text string) (entry, error) {
+func parseEntry(key, text string) (entry, error) {
 	text = strings.TrimSpace(text)
 	if text == "*" {
 		return entry{all: true}, nil
@@ -85,7 +89,7 @@ func parseEntry(text string) (entry, error) {
 	}
 	if host, port, err := net.SplitHostPort(text); err == nil {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return entry{}, badAllow(text)
+			return entry{}, badAllow(key, text)
 		}
 		e = entry{host: host, port: port}
 	}
@@ -93,13 +97,13 @@ func parseEntry(text string) (entry, error) {
 		return entry{prefix: single(a), port: e.port}, nil
 	}
 	if e.host = name(e.host); e.host == "" || strings.ContainsAny(e.host, "/:[]*@? \t") {
-		return entry{}, badAllow(text)
+		return entry{}, badAllow(key, text)
 	}
 	return e, nil
 }
 
-func badAllow(text string) error {
-	return fault.New(fault.Invalid, CodeBadAllow, "mcp_allow: %.100q is no host, address or network.", text).
+func badAllow(key, text string) error {
+	return fault.New(fault.Invalid, CodeBadAllow, "%s: %.100q is no host, address or network.", key, text).
 		WithHint(`Write "localhost:3000", "mcp.internal", "10.0.0.0/8", or "*" for everything.`)
 }
 
@@ -112,6 +116,7 @@ func single(a netip.Addr) netip.Prefix {
 func name(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 type dialer struct {
+	key    string
 	allow  []entry
 	lookup func(context.Context, string) ([]netip.Addr, error)
 }
@@ -139,7 +144,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	for _, a := range addrs {
 		if !d.allowed(host, port, a) {
 			if why := ipaddr.Public(a); why != nil {
-				last = worse(last, refused(host, port, why))
+				last = worse(last, refused(d.key, host, port, why))
 				continue
 			}
 		}
@@ -185,7 +190,7 @@ func (d *dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return addrs, nil
 }
 
-func refused(host, port string, why error) error {
+func refused(key, host, port string, why error) error {
 	return fault.Wrap(why, fault.Forbidden, CodeRefused, "The server does not connect to %.200s port %s: it is not an address of the internet.", host, port).
-		WithHint("If it may, the operator adds %q to mcp_allow.", net.JoinHostPort(host, port))
+		WithHint("If it may, the operator adds %q to %s.", net.JoinHostPort(host, port), key)
 }
