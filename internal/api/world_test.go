@@ -220,6 +220,7 @@ type config struct {
 	limit int // of subscribers
 	// collections are the server's; read at each use.
 	collections []extension.Bundle
+	world       *world
 }
 
 func newWorld(t testing.TB, steps ...step) *world { return newWorldWith(t, nil, steps...) }
@@ -289,7 +290,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	tools, err := tool.NewSet(shTool(), invokeskill.New(), task.New(), basic.Finish(), basic.Think())
 	check(w.TB, err)
 	w.servers = mcp.New(mcp.Config{Reserved: tools.Names(), Logger: quiet})
-	c := &config{}
+	c := &config{world: w}
 	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
 		Models: func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) {
 			if o.Guard != nil {

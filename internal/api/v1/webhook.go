@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -78,6 +79,9 @@ type webhookRequest struct {
 	StatusOnly    bool              `json:"status_only"`
 }
 
+// maxWebhookTags bounds the tags that an endpoint asks for.
+const maxWebhookTags = 20
+
 // readWebhook reads a request over an endpoint's filter as it is: members that are
 // absent leave it alone.
 func readWebhook(r *httpkit.Request, old store.WebhookFilter) (outbox.Change, error) {
@@ -90,6 +94,9 @@ func readWebhook(r *httpkit.Request, old store.WebhookFilter) (outbox.Change, er
 	}
 	if err := r.Body(&in); err != nil {
 		return outbox.Change{}, err
+	}
+	if len(in.Tags) > maxWebhookTags {
+		return outbox.Change{}, httpkit.BadField(fmt.Sprintf("an endpoint takes at most %d tags, not %d", maxWebhookTags, len(in.Tags)), nil, "body", "tags")
 	}
 	f := &store.WebhookFilter{Tags: in.Tags, Kinds: in.Kinds, StatusOnly: in.StatusOnly}
 	for i, raw := range in.Conversations {

@@ -122,6 +122,9 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 		"bundles", "decisions", "user_skills", "credentials", "network_log"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
+	for _, table := range []string{"webhook_endpoints", "webhook_cursors", "webhook_deliveries"} {
+		execute(t, db, `DROP TABLE `+table)
+	}
 	for _, column := range []string{"forked_from", "forked_at"} {
 		execute(t, db, `ALTER TABLE conversation_details DROP COLUMN `+column)
 	}

@@ -208,6 +208,8 @@ func webhookBehind(s *suite) {
 	}
 	s.equal(s.behind("late", 10), "")
 	s.equal(s.behind("none", 10), "")
+	s.ok(s.Webhooks().SaveCursor(s.ctx, store.WebhookCursor{Endpoint: "late", Conversation: "b", Next: 0, Upto: -1})) // a replay
+	s.equal(s.behind("late", 10), "b")
 	s.ok(s.Webhooks().SaveCursor(s.ctx, store.WebhookCursor{Endpoint: "e", Conversation: "a", Next: 2, Upto: -1}))
 	s.ok(s.Webhooks().SaveCursor(s.ctx, store.WebhookCursor{Endpoint: "e", Conversation: "b", Next: 1, Upto: -1}))
 	s.equal(s.behind("e", 10), "b c d")
