@@ -98,6 +98,7 @@ type Config struct {
 	ChatWait   time.Duration      // for a run behind /v1/chat/completions, 0 = 120 s
 	AuthWait   time.Duration      // for a socket's first frame, 0 = 10 s
 	Ping       time.Duration      // of idle sockets, 0 = 20 s
+	Heartbeat  time.Duration      // of event streams, 0 = 10 s
 }
 
 // Server serves the protocol.
@@ -162,6 +163,7 @@ func (s *Server) handlers() httpkit.Handlers {
 		"get_final_response":      s.finalResponse,
 		"send_message":            s.sendMessage,
 		"search_events":           s.searchEvents,
+		"stream_events":           s.streamEvents,
 		"count_events":            s.countEvents,
 		"respond_to_confirmation": s.confirm,
 		"get_event":               s.getEvent,
@@ -224,7 +226,7 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 			s.servePreview(w, r, at)
 		case strings.HasPrefix(path, "/agent/"):
 			s.servePrefixed(w, r, path)
-		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path):
+		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path), cookieKey(r) != "":
 			s.mux.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)
@@ -260,6 +262,9 @@ func (s *Server) servePrefixed(w http.ResponseWriter, r *http.Request, path stri
 // the root), and the key of the sandbox's owner below the prefix.
 func (s *Server) authorize(r *http.Request) (httpkit.Principal, error) {
 	p, err := httpkit.PrincipalOf(r.Context())
+	if key := cookieKey(r); err != nil && key != "" {
+		p, err = s.cfg.Auth.Resolve(r.Context(), key)
+	}
 	if err != nil {
 		return p, err
 	}
