@@ -331,7 +331,7 @@ func (l *live) append(payloads ...conversation.Payload) error {
 			return err
 		}
 	}
-	l.e.opt.Hub.Wake(l.id, l.state.Head)
+	l.e.opt.Hub.Wake(l.id, l.state.Head, events...)
 	return nil
 }
 

@@ -50,11 +50,14 @@ type Item struct {
 type Hub struct {
 	mu    sync.Mutex
 	subs  map[conversation.ID]map[*Follower]struct{}
+	ends  map[conversation.ID]*recent // of logs that have followers
 	woken func(conversation.ID)
 }
 
 // NewHub returns an empty hub.
-func NewHub() *Hub { return &Hub{subs: map[conversation.ID]map[*Follower]struct{}{}} }
+func NewHub() *Hub {
+	return &Hub{subs: map[conversation.ID]map[*Follower]struct{}{}, ends: map[conversation.ID]*recent{}}
+}
 
 // OnWake sets what hears of every log whose head moved; it must not block, nor call
 // the hub. Call it before the first Wake.
@@ -64,14 +67,33 @@ func (h *Hub) OnWake(f func(conversation.ID)) {
 	h.woken = f
 }
 
-// Wake tells followers that the log's head moved. Call it after the commit.
-func (h *Hub) Wake(id conversation.ID, head int64) {
+// Wake tells followers that the log's head moved. Call it after the commit, in the
+// order of commits. events may be what was committed, with their seqs; they must not
+// be changed any more.
+func (h *Hub) Wake(id conversation.ID, head int64, events ...conversation.Event) {
+	h.keep(id, head, events)
 	h.each(id, func(f *Follower) { f.head = max(f.head, head) })
 	h.mu.Lock()
 	woken := h.woken
 	h.mu.Unlock()
 	if woken != nil {
 		woken(id)
+	}
+}
+
+// keep remembers what was committed, for followers who are up to date.
+func (h *Hub) keep(id conversation.ID, head int64, events []conversation.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch n := len(events); {
+	case len(h.subs[id]) == 0:
+	case n == 0 || events[n-1].Seq+1 != head:
+		delete(h.ends, id) // there is a gap
+	default:
+		if h.ends[id] == nil {
+			h.ends[id] = &recent{}
+		}
+		h.ends[id].add(events)
 	}
 }
 
@@ -158,6 +180,7 @@ func (f *Follower) Close() {
 	delete(f.hub.subs[f.id], f)
 	if len(f.hub.subs[f.id]) == 0 {
 		delete(f.hub.subs, f.id)
+		delete(f.hub.ends, f.id)
 	}
 }
 
@@ -193,6 +216,10 @@ func (f *Follower) behind() bool {
 
 // read fetches a page. A short page means that the log was read to its end.
 func (f *Follower) read(ctx context.Context) (Item, error) {
+	if events := f.recent(); len(events) > 0 {
+		f.after = events[len(events)-1].Seq
+		return Item{Events: events}, nil
+	}
 	events, err := f.log.Read(ctx, f.id, f.after, pageSize)
 	if fault.Is(err, fault.NotFound) {
 		return Item{Deleted: true}, nil
@@ -206,6 +233,17 @@ func (f *Follower) read(ctx context.Context) (Item, error) {
 	}
 	f.after = events[len(events)-1].Seq
 	return Item{Events: events}, nil
+}
+
+// recent returns what comes next, if it was committed just now. A follower who has
+// not come to the end of the log once reads the log itself.
+func (f *Follower) recent() []conversation.Event {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	if end := f.hub.ends[f.id]; end != nil && !f.fresh {
+		return end.after(f.after, pageSize)
+	}
+	return nil
 }
 
 // take returns what travels beside the log, if its turn has come.

@@ -23,14 +23,15 @@ func main() {
 	binary := flag.String("binary", "", "the program to measure; empty = build it")
 	sandbox := flag.String("sandbox", "local", "sandbox backend")
 	rounds := flag.Int("rounds", 50, "samples per figure")
+	only := flag.Bool("scale", false, "measure only what many conversations, followers and runs take")
 	flag.Parse()
-	if err := run(*out, *binary, *sandbox, *rounds); err != nil {
+	if err := run(*out, *binary, *sandbox, *rounds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, binary, sandbox string, rounds int) error {
+func run(out, binary, sandbox string, rounds int, scaleOnly bool) error {
 	dir, err := os.MkdirTemp("", "pb-")
 	if err != nil {
 		return err
@@ -41,8 +42,12 @@ func run(out, binary, sandbox string, rounds int) error {
 	if err := b.build(); err != nil {
 		return err
 	}
-	for _, measure := range []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
-		b.commitToSocket, b.lastPage, b.idleConversations, b.adapters, b.sandboxes} {
+	measures := []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
+		b.commitToSocket, b.lastPage, b.idleConversations, b.scale, b.adapters, b.sandboxes}
+	if scaleOnly {
+		measures = []func() error{b.scale}
+	}
+	for _, measure := range measures {
 		if err := measure(); err != nil {
 			return err
 		}
@@ -73,6 +78,10 @@ What is measured:
 - **idle conversations**: growth of the server's resident memory after 1,000 conversations were started in one sandbox, each answered once by the scripted model, and left alone until they were unloaded. The sandboxes' own memory is not in it.
 - **a streamed chunk, a call**: what an adapter does by itself for one piece of a streamed answer (reading, decoding, handing on), and for a whole call with a history of 200 messages (encoding, HTTP on loopback, decoding), against a server in the same process; five runs, median and largest. The guard's row is a call of a model that answers at once, with its reservation and settlement in a real SQLite database.
 - **a sandbox backend's rows** (` + "`local`: start" + `, ...): the backend by itself, without the HTTP API: start is from the call until sandboxd answers; exec is /bin/true through sandboxd; snapshots are taken of a running sandbox, of the one with 50,000 files right after they were written. Memory is what the control group of an idle sandbox counts, its sandboxd included. Backends that the machine does not have are named with the reason; docker takes the image of PARLEY_TEST_IMAGE.
+- **100,000 conversations**: written straight into the store, then asked for over HTTP.
+- **a reconnect**: SSE with a random ` + "`Last-Event-ID`" + ` on a log of 10,000 events that grows by 200 a second; each client reads up to 150 events and fails on a gap or a double.
+- **all of 1,000 WebSocket clients**: from the event's own timestamp until the last of them has read it. All clients run in the measuring process, on the same cores.
+- **200 conversations running**: from the last byte of a model's answer until the next request of the same conversation; the tool called is ` + "`think`" + `, which the server runs itself.
 - **last page**: ` + "`events/search?sort_order=TIMESTAMP_DESC&limit=100`" + ` over HTTP.
 `)
 	return t.String()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ const key = "bench-key-0123456789"
 // bench is one run.
 type bench struct {
 	dir     string
+	data    string // directory below dir; "" = d
 	bin     string
 	sandbox string
 	rounds  int
@@ -56,7 +58,7 @@ func (b *bench) start() (time.Duration, error) {
 		return 0, err
 	}
 	b.url = "http://" + address
-	b.cmd = exec.Command(b.bin, "serve", "--listen", address, "--data", filepath.Join(b.dir, "d"),
+	b.cmd = exec.Command(b.bin, "serve", "--listen", address, "--data", filepath.Join(b.dir, cmp.Or(b.data, "d")),
 		"--sandbox", b.sandbox, "--max-sandboxes", "2000", "--demo")
 	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "SESSION_API_KEY=" + key, "PARLEY_LOG_LEVEL=warn"}
 	b.cmd.Stderr = os.Stderr
