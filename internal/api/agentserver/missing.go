@@ -19,7 +19,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/conversations/{id}/prepare-for-sandbox-pause", "POST"},
 	{"/api/auth/workspace-session", "POST DELETE"},
 	{"/api/init", "GET POST"},
-	{"/api/bash/{path...}", "GET POST DELETE"},
 	{"/api/file/download-trajectory/{id}", "GET"},
 	{"/api/vscode/url", "GET"},
 	{"/api/vscode/status", "GET"},
@@ -32,7 +31,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/agent-profiles/{path...}", "GET POST DELETE"},
 	{"/api/workspaces", "GET POST DELETE"},
 	{"/api/workspaces/parents", "POST DELETE"},
-	{"/sockets/bash-events", "GET"},
 }
 
 func (s *Server) mountMissing() error {
