@@ -19,7 +19,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/conversations/{id}/prepare-for-sandbox-pause", "POST"},
 	{"/api/auth/workspace-session", "POST DELETE"},
 	{"/api/init", "GET POST"},
-	{"/api/file/download-trajectory/{id}", "GET"},
 	{"/api/vscode/url", "GET"},
 	{"/api/vscode/status", "GET"},
 	{"/api/desktop/url", "GET"},
