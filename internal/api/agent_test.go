@@ -128,13 +128,8 @@ func TestAgentProtocol(t *testing.T) {
 			as(404, "POST", unknown+"/events/respond_to_confirmation", map[string]any{"accept": true})
 
 			// Known but not built, and unknown.
-			for _, path := range []string{"/api/desktop/url", "/api/bash/execute_bash_command", "/api/git/changes/%2Fworkspace",
-				"/api/conversations/" + id + "/load_plugin"} {
-				method := "GET"
-				if strings.Contains(path, "bash") || strings.Contains(path, "plugin") {
-					method = "POST"
-				}
-				if b := as(501, method, path, nil); !strings.Contains(b.text("detail"), "not built yet") || !strings.HasPrefix(b.text("exception"), "501: ") {
+			for _, path := range []string{"/api/conversations/" + id + "/switch_acp_model", "/api/conversations/" + id + "/load_plugin"} {
+				if b := as(501, "POST", path, nil); !strings.Contains(b.text("detail"), "not built yet") || !strings.HasPrefix(b.text("exception"), "501: ") {
 					t.Errorf("%s", b.body)
 				}
 			}

@@ -25,6 +25,7 @@ import (
 	"parley/internal/api/httpkit/httpkittest"
 	"parley/internal/api/ops"
 	v1 "parley/internal/api/v1"
+	"parley/internal/bash"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -193,6 +194,7 @@ type world struct {
 	ready   error
 	servers *mcp.Host
 	boxes   *boxtest.Backend
+	bash    *bash.Service
 }
 
 type syncBuffer struct {
@@ -247,6 +249,7 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 		w.server.Close()
 		err = errors.Join(err, w.engine.Close(ctx))
 		w.servers.Close()
+		w.bash.Close()
 		err = errors.Join(err, w.fleet.Close())
 		handles, _ := b.List(ctx)
 		for _, h := range handles {
@@ -286,7 +289,8 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	w.fleet, err = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backends: []sandbox.Backend{b},
 		Specs: []fleet.Spec{{ID: b.Name(), Backend: b.Name(), CreatedAt: time.Now()}}, Logger: quiet,
 		Busy:     func(id string) bool { return w.engine.Busy(id) },
-		OnChange: func(id string) { w.engine.SandboxChanged(id) }})
+		OnChange: func(id string) { w.engine.SandboxChanged(id) },
+		OnGone:   func(id string) { _ = w.bash.Forget(context.Background(), id) }})
 	check(w.TB, err)
 	tools, err := tool.NewSet(shTool(), invokeskill.New(), task.New(), basic.Finish(), basic.Think())
 	check(w.TB, err)
@@ -308,7 +312,11 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	auth := &httpkit.Authenticator{Users: w.store.Accounts(), Sandbox: w.fleet.BySessionKey}
 	urls := &httpkit.URLs{}
 	c.guard = httpkit.GuardConfig{Log: log, Metrics: metrics, URLs: urls, Auth: auth, Listen: "127.0.0.1:0"}
-	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Settings: w.store.Accounts(), Auth: auth, Log: log,
+	w.bash, err = bash.New(w.Context(), bash.Options{Store: w.store.Commands(), Hands: func(ctx context.Context, owner, id string) (tool.Hands, error) {
+		return w.fleet.Ensure(ctx, owner, id, true)
+	}})
+	check(w.TB, err)
+	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Commands: w.bash, Settings: w.store.Accounts(), Auth: auth, Log: log,
 		Ready:  func(context.Context) error { return w.ready },
 		Cipher: func(owner string) *fernet.Cipher { return fernet.Of("cipher of " + owner) },
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley/internal/bash"
 	"parley/internal/collection"
 	"parley/internal/config"
 	"parley/internal/conversation"
@@ -69,6 +70,7 @@ type App struct {
 	backends []sandbox.Backend // the default one first
 	network  *netlog.Log
 	outbox   *outbox.Outbox
+	commands *bash.Service
 	fleet    *fleet.Fleet
 	engine   *engine.Engine
 	hub      *stream.Hub
@@ -151,6 +153,9 @@ func (a *App) open(ctx context.Context) (err error) {
 	if err := a.openCollections(ctx); err != nil {
 		return err
 	}
+	if err := a.openCommands(ctx); err != nil {
+		return err
+	}
 	if err := a.wire(a.keys); err != nil {
 		return err
 	}
@@ -189,9 +194,9 @@ func (a *App) wire(keys *vault.Vault) error {
 	}
 	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: a.backends, Specs: templates,
 		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Retention: a.cfg.SandboxRetention, Logger: a.log,
-		Busy:       func(id string) bool { return a.engine.Busy(id) },
+		Busy:       func(id string) bool { return a.engine.Busy(id) || a.commands.Busy(id) },
 		OnChange:   func(id string) { a.engine.SandboxChanged(id) },
-		OnGone:     a.forgetNetwork,
+		OnGone:     a.forgetSandbox,
 		OnIncident: func(id string, i fleet.Incident) { a.engine.SandboxIncident(id, i) }})
 	if err != nil {
 		return err
@@ -276,6 +281,9 @@ func (a *App) close() error {
 	if a.stopCollections != nil {
 		a.stopCollections()
 		a.refreshing.Wait()
+	}
+	if a.commands != nil {
+		a.commands.Close()
 	}
 	if a.browsers != nil {
 		a.browsers.Close() // they go on inside their sandboxes

@@ -68,6 +68,7 @@ type Config struct {
 	AllowedHosts         []string // host names without port, lower case, or "*"
 	HostDirectories      string
 	MaxBodyBytes         int64 // > 0
+	MaxUploadBytes       int64 // > 0, of one file
 
 	LogLevel  slog.Level
 	LogFormat string

@@ -57,6 +57,7 @@ func defaults() Config {
 		Listen:           "127.0.0.1:3000",
 		HostDirectories:  HostDirsProof,
 		MaxBodyBytes:     16 << 20,
+		MaxUploadBytes:   1 << 30,
 		LogLevel:         slog.LevelInfo,
 		LogFormat:        LogText,
 		Sandbox:          SandboxAuto,
@@ -155,6 +156,9 @@ func (c *Config) accessKeys() []key {
 		{name: "max_body_bytes", group: groupAccess, scope: ServerScope,
 			help:  "Largest request body.",
 			value: bytesValue{&c.MaxBodyBytes, 64 << 10}},
+		{name: "max_upload_bytes", group: groupAccess, scope: ServerScope,
+			help:  "Largest file that clients put into a sandbox.",
+			value: bytesValue{&c.MaxUploadBytes, 64 << 10}},
 	}
 }
 

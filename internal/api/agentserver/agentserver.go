@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // the document
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
 	"parley/internal/api/settingswire"
+	"parley/internal/bash"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
@@ -82,10 +84,21 @@ type Sandboxes interface {
 	Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error)
 }
 
+// Commands runs what clients give to sandboxes.
+type Commands interface {
+	Start(ctx context.Context, owner, sandboxID string, req bash.Request) (json.RawMessage, error)
+	Execute(ctx context.Context, owner, sandboxID string, req bash.Request) (json.RawMessage, error)
+	Search(ctx context.Context, q store.CommandQuery) (events []store.CommandEvent, next string, err error)
+	Batch(ctx context.Context, sandboxID string, ids []string) ([]*store.CommandEvent, error)
+	Clear(ctx context.Context, sandboxID string) (int, error)
+	Follow(ctx context.Context, sandboxID string, all bool) (*bash.Follower, error)
+}
+
 // Config makes a Server.
 type Config struct {
 	Engine    Engine
 	Sandboxes Sandboxes
+	Commands  Commands
 	Settings  profiles.Store
 	Auth      *httpkit.Authenticator
 	Streams   *httpkit.Streams
@@ -116,6 +129,7 @@ type Server struct {
 	api    *httpkit.API
 	mux    *httpkit.Mux
 	socket *httpkit.Schema // of client frames
+	bash   *httpkit.Schema // of those on the bash socket
 	open   openPreviews
 }
 
@@ -132,10 +146,14 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.socket = s.api.Document().Schema("SocketMessage")
+	s.bash = s.api.Document().Schema("ExecuteBashRequest")
 	if s.mux, err = httpkit.NewMux(s.api); err != nil {
 		return nil, err
 	}
 	if err := s.mux.Handle(http.MethodGet, "/sockets/events/{conversation_id}", s.serveSocket); err != nil {
+		return nil, err
+	}
+	if err := s.mux.Handle(http.MethodGet, "/sockets/bash-events", s.serveBashSocket); err != nil {
 		return nil, err
 	}
 	return s, s.mountMissing()
@@ -201,6 +219,13 @@ func (s *Server) handlers() httpkit.Handlers {
 		"validate_profile":        s.validateProfile,
 		"list_chat_models":        s.chatModels,
 		"create_chat_completion":  s.complete,
+
+		"start_bash_command":   s.startBash,
+		"execute_bash_command": s.executeBash,
+		"search_bash_events":   s.searchBash,
+		"get_bash_event":       s.getBash,
+		"get_bash_events":      s.batchBash,
+		"clear_bash_events":    s.clearBash,
 
 		"git_changes":             s.gitChanges,
 		"git_changes_at":          s.gitChanges,

@@ -31,7 +31,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/agent-profiles/{path...}", "GET POST DELETE"},
 	{"/api/workspaces", "GET POST DELETE"},
 	{"/api/workspaces/parents", "POST DELETE"},
-	{"/sockets/bash-events", "GET"},
 }
 
 func (s *Server) mountMissing() error {

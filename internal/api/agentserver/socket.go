@@ -34,6 +34,19 @@ const (
 // serveSocket is the event socket: credential, conversation, full_state, what is
 // asked to be sent again, then live.
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
+	conn, cut, who := s.acceptSocket(w, r)
+	if conn == nil {
+		return
+	}
+	defer func() { _ = conn.CloseNow() }()
+	if err := s.follow(r, conn, cut, scopeOf(who)); err != nil {
+		s.cfg.Log.Error("event socket failed", "conversation", r.PathValue("conversation_id"), "error", err)
+	}
+}
+
+// acceptSocket upgrades a request and finds out who asks. conn is nil if that is
+// answered, or closed, already.
+func (s *Server) acceptSocket(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, cut func(), who httpkit.Principal) {
 	who, known, err := s.socketCredential(r)
 	if err != nil {
 		status := err
@@ -41,18 +54,17 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 			status = fault.New(fault.Forbidden, "unauthorized", "Authentication failed")
 		}
 		httpkit.WriteError(w, r, httpkit.AgentErrors, status)
-		return
+		return nil, nil, who
 	}
-	conn, cut := httpkit.AcceptSocket(w, r)
-	if conn == nil {
-		return // answered already
+	if conn, cut = httpkit.AcceptSocket(w, r); conn == nil {
+		return nil, nil, who // answered already
 	}
-	defer func() { _ = conn.CloseNow() }()
 	if !known {
 		conn.SetReadLimit(maxAuthFrame)
 		if who, err = s.firstFrame(r.Context(), conn); err != nil {
 			_ = conn.Close(closeAuth, "Authentication failed")
-			return
+			_ = conn.CloseNow()
+			return nil, nil, who
 		}
 	}
 	limit := s.cfg.MaxBody
@@ -60,9 +72,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		limit = httpkit.DefaultMaxBody
 	}
 	conn.SetReadLimit(limit)
-	if err := s.follow(r, conn, cut, scopeOf(who)); err != nil {
-		s.cfg.Log.Error("event socket failed", "conversation", r.PathValue("conversation_id"), "error", err)
-	}
+	return conn, cut, who
 }
 
 // socketCredential reads the key of the query or the headers. known is false if
