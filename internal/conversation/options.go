@@ -57,6 +57,14 @@ type Options struct {
 	DisabledSkills []string          `json:"disabled_skills,omitempty"` // names
 	UserSuffix     string            `json:"user_suffix,omitempty"`     // added to each message of the user's, for the model
 	Task           *Task             `json:"task,omitempty"`            // of a sub-agent; nil = it is none
+	// LaunchedProfile is the agent profile that it was started with; nil = none.
+	LaunchedProfile *LaunchedProfile `json:"launched_agent_profile,omitempty"`
+}
+
+// LaunchedProfile names an agent profile as it was at a start.
+type LaunchedProfile struct {
+	ID       string `json:"agent_profile_id"` // a dashed UUID
+	Revision int    `json:"revision"`
 }
 
 // SandboxWish is what a conversation's sandbox has different from its template.

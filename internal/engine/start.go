@@ -92,6 +92,9 @@ func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conve
 	if err != nil {
 		return nil, err
 	}
+	if err := e.applyAgentProfile(settings, req); err != nil {
+		return nil, err
+	}
 	opt, err := e.options(settings, req, parent)
 	if err != nil {
 		return nil, err
@@ -196,6 +199,7 @@ func (e *Engine) behaviour(req *StartRequest, opt *conversation.Options) error {
 	opt.Condenser, opt.AskedDir, opt.Worktree = req.Condenser, req.WorkingDir, req.Worktree
 	opt.Plugins, opt.Brought, opt.NoProject, opt.ToolFilter = req.Plugins, req.Brought, req.NoProject, req.ToolFilter
 	opt.DisabledSkills, opt.UserSuffix, opt.Task = req.DisabledSkills, req.UserSuffix, req.Task
+	opt.LaunchedProfile = req.launched
 	if err := checkLoop(req); err != nil {
 		return err
 	}

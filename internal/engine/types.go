@@ -69,6 +69,11 @@ type StartRequest struct {
 	UserSuffix       string             // added to each message of the user's, for the model
 	Task             *conversation.Task // of a sub-agent
 	Keys             []store.StartKey   // by which the same request is known again; none = it is not
+	// AgentProfile is the id of the owner's agent profile that says what the request
+	// leaves out: its model and servers, and in any case its tools and its loop.
+	AgentProfile string
+
+	launched *conversation.LaunchedProfile
 }
 
 // ForkRequest copies a conversation's branch into a new one.

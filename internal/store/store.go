@@ -183,7 +183,19 @@ type Accounts interface {
 	Users(ctx context.Context) ([]account.User, error)
 	// SetKeys replaces the user's keys of the given label.
 	SetKeys(ctx context.Context, userID, label string, hashes []account.KeyHash) error
-	// UserByKey returns the user a key belongs to, or Unauthenticated.
+	// CreateKey stores a key and returns it with its id. Conflict with
+	// account.CodeKeyLimit beyond account.MaxKeys of the user and label, or CodeExists.
+	CreateKey(ctx context.Context, k account.APIKey, h account.KeyHash) (account.APIKey, error)
+	// Keys lists the user's keys of a label, the oldest first.
+	Keys(ctx context.Context, userID, label string) ([]account.APIKey, error)
+	// Key returns what is known of a key, whether it opens anything now or not, or
+	// NotFound.
+	Key(ctx context.Context, h account.KeyHash) (account.APIKey, error)
+	// DeleteKey removes a key: nobody gets in with it from then on. NotFound if the
+	// user has none of that label and id.
+	DeleteKey(ctx context.Context, userID, label string, id int64) error
+	// UserByKey returns the user a key belongs to, or Unauthenticated, also before and
+	// after its time.
 	UserByKey(ctx context.Context, h account.KeyHash) (account.User, error)
 	// Settings returns the user's settings, or NotFound before the first store.
 	Settings(ctx context.Context, userID string) (*account.Settings, error)

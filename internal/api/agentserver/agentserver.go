@@ -71,6 +71,7 @@ type Engine interface {
 	Project(ctx context.Context, owner, sandboxID, dir string) (extension.Bundle, error)
 	Shared(ctx context.Context, owner string) ([]extension.Bundle, error)
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
+	ReportAgent(ctx context.Context, owner, name string) (*engine.AgentReport, error)
 	ToolNames() []string
 	// MaskOf hides the secrets that a conversation knows now.
 	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
@@ -252,6 +253,14 @@ func (s *Server) handlers() httpkit.Handlers {
 		"read_secret":             s.readSecret,
 		"put_secret":              s.owner(s.putSecret),
 		"delete_secret":           s.owner(s.deleteSecret),
+
+		"list_agent_profiles":       s.agents().List,
+		"get_agent_profile":         s.agents().Get,
+		"save_agent_profile":        s.owner(s.agents().Save),
+		"delete_agent_profile":      s.owner(s.agents().Delete),
+		"rename_agent_profile":      s.owner(s.agents().Rename),
+		"activate_agent_profile":    s.owner(s.agents().Activate),
+		"materialize_agent_profile": s.agents().Materialize,
 	}
 }
 

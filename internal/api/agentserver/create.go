@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -10,6 +11,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
+	"parley/internal/api/profiles"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -77,6 +79,9 @@ func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) er
 		if found, lost := s.existing(r.Context(), sc, q); found != nil && lost == nil {
 			return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 		}
+	}
+	if names := (engine.DanglingServers)(nil); errors.As(err, &names) {
+		return profiles.WriteDangling(w, err, names)
 	}
 	if err != nil {
 		return q.locate(err)
@@ -193,8 +198,8 @@ func (q *startRequest) agent(req *engine.StartRequest, known surroundings) error
 	case q.AgentProfileID != nil && given:
 		return httpkit.BadField("agent_profile_id cannot be sent together with agent or agent_settings", nil, "body", "agent_profile_id")
 	case q.AgentProfileID != nil:
-		return fault.New(fault.NotFound, "agent_profile_not_found", "Agent profile not found: %.100s", *q.AgentProfileID).
-			WithHint("This server keeps no agent profiles yet; send agent or agent_settings.")
+		req.AgentProfile = *q.AgentProfileID
+		return nil
 	case q.Agent != nil:
 		return q.Agent.apply(req, known)
 	case q.AgentSettings != nil:

@@ -43,7 +43,7 @@ type ConversationInfo struct {
 	CurrentModelID       *string                         `json:"current_model_id"`
 	AvailableModels      []string                        `json:"available_models"`
 	SupportsModelSwitch  bool                            `json:"supports_runtime_model_switch"`
-	LaunchedAgentProfile *json.RawMessage                `json:"launched_agent_profile"`
+	LaunchedAgentProfile *conversation.LaunchedProfile   `json:"launched_agent_profile"`
 	Agent                agentInfo                       `json:"agent"`
 	ClientTools          []clientToolInfo                `json:"client_tools"`
 }
@@ -82,7 +82,7 @@ func Info(v *engine.View) *ConversationInfo {
 		AgentState: c.Summary.Notes, Title: orNull(c.Title), CreatedAt: httpkit.FormatTime(c.CreatedAt),
 		UpdatedAt: httpkit.FormatTime(c.UpdatedAt), SubConversationIDs: []string{}, Tags: c.Tags,
 		CurrentModelID: orNull(o.LLM.Model), AvailableModels: []string{}, Agent: renderAgent(v), ClientTools: clientTools(o),
-		ForkedFromEvent: orNull(c.ForkedAt),
+		ForkedFromEvent: orNull(c.ForkedAt), LaunchedAgentProfile: o.LaunchedProfile,
 	}
 	if c.ForkedFrom != "" {
 		info.ForkedFrom = orNull(c.ForkedFrom.Dashed())

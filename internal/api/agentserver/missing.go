@@ -27,8 +27,6 @@ var missing = []struct{ path, methods string }{
 	{"/api/plugins", "POST"},
 	{"/api/plugins/{path...}", "GET POST PATCH DELETE"},
 	{"/api/llm/{path...}", "GET POST PATCH DELETE"},
-	{"/api/agent-profiles", "GET"},
-	{"/api/agent-profiles/{path...}", "GET POST DELETE"},
 	{"/api/workspaces", "GET POST DELETE"},
 	{"/api/workspaces/parents", "POST DELETE"},
 }

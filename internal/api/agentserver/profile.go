@@ -17,6 +17,11 @@ func (s *Server) book() profiles.Book {
 	return profiles.Book{Store: s.cfg.Settings, Owner: func(p httpkit.Principal) string { return p.Owner }}
 }
 
+// agents is the agent profiles of a credential's owner.
+func (s *Server) agents() profiles.Agents {
+	return profiles.Agents{Book: s.book(), Reporter: s.cfg.Engine}
+}
+
 // profileInfo is an entry of the list. There are no provider connections.
 type profileInfo struct {
 	profiles.Info

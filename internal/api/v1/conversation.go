@@ -92,6 +92,9 @@ func render(v *engine.View, subs []conversation.ID, base string) *appConversatio
 		a.SubConversationIDs = append(a.SubConversationIDs, string(id))
 	}
 	renderTags(a)
+	if p := c.Options.LaunchedProfile; p != nil {
+		a.LaunchedAgentProfile = &launchedProfile{p.ID, p.Revision}
+	}
 	renderLive(a, v, base)
 	return a
 }

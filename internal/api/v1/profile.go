@@ -14,6 +14,11 @@ func (h *handlers) book() profiles.Book {
 	return profiles.Book{Store: h.Settings, Owner: func(p httpkit.Principal) string { return p.UserID }}
 }
 
+// agents is the caller's agent profiles.
+func (h *handlers) agents() profiles.Agents {
+	return profiles.Agents{Book: h.book(), Reporter: h.Engine}
+}
+
 type saveProfileRequest struct {
 	IncludeSecrets *bool           `json:"include_secrets"` // nil = there was no body
 	LLM            json.RawMessage `json:"llm"`

@@ -78,9 +78,6 @@ const titleProcessor = "SetTitleCallbackProcessor"
 // built, instead of dropping it silently.
 func (s *startRequest) supported() error {
 	what := ""
-	if orEmpty(s.AgentProfileID) != "" {
-		what = "Starting with an agent profile (agent_profile_id)"
-	}
 	for _, p := range s.Processors {
 		if p.Kind != titleProcessor {
 			what = fmt.Sprintf("The event processor %s (processors)", p.Kind)
@@ -104,7 +101,7 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		Repository: orEmpty(s.SelectedRepository), Branch: orEmpty(s.SelectedBranch),
 		GitProvider: orEmpty(s.GitProvider), Trigger: orEmpty(s.Trigger), PRNumbers: s.PRNumber,
 		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
-		SpecID: orEmpty(s.SandboxSpecID),
+		SpecID: orEmpty(s.SandboxSpecID), AgentProfile: orEmpty(s.AgentProfileID),
 	}
 	for _, p := range s.Plugins {
 		req.Plugins = append(req.Plugins, conversation.Plugin{Source: p.Source, Ref: orEmpty(p.Ref), Path: orEmpty(p.RepoPath), Parameters: p.Parameters})
@@ -161,7 +158,7 @@ func (s startRequest) echo(req *engine.StartRequest, parent *engine.View) ([]byt
 		id := string(parent.ID)
 		s.ParentConversationID = &id
 		model := parent.Options.LLM.Model
-		if req.LLMProfile != "" {
+		if req.LLMProfile != "" || req.AgentProfile != "" {
 			model = "" // the profile's
 		}
 		for _, m := range []struct {

@@ -68,6 +68,7 @@ type Engine interface {
 	Queue(ctx context.Context, owner, ref string, parts []content.Part) (engine.Queued, error)
 	// MaskOf hides the secrets that a conversation knows now.
 	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
+	ReportAgent(ctx context.Context, owner, name string) (*engine.AgentReport, error)
 	Log() store.Events
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
@@ -203,6 +204,14 @@ func New(cfg Config) (*httpkit.API, error) {
 			"delete_git_providers":      h.deleteGitProviders,
 			"issue_git_access_token":    h.withGit(h.issueAccessToken),
 			"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
+			"list_agent_profiles":       h.agents().List,
+			"get_agent_profile":         h.agents().Get,
+			"save_agent_profile":        h.agents().Save,
+			"delete_agent_profile":      h.agents().Delete,
+			"rename_agent_profile":      h.agents().Rename,
+			"activate_agent_profile":    h.agents().Activate,
+			"materialize_agent_profile": h.agents().Materialize,
+
 			"create_webhook":            h.createWebhook,
 			"search_webhooks":           h.searchWebhooks,
 			"get_webhook":               h.getWebhook,

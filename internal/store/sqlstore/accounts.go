@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"parley/internal/account"
 	"parley/internal/fault"
@@ -43,20 +44,32 @@ func (a accounts) SetKeys(ctx context.Context, userID, label string, hashes []ac
 		if err != nil {
 			return err
 		}
-		if err := t.exec(`DELETE FROM api_keys WHERE user_id = $1 AND label = $2`, userID, label); err != nil {
-			return err
-		}
-		return insertKeys(t, userID, label, hashes)
+		return replaceKeys(ctx, t, userID, label, hashes)
 	})
 }
 
-func insertKeys(t *tx, userID, label string, hashes []account.KeyHash) error {
-	seen := map[account.KeyHash]bool{}
-	for _, h := range hashes {
-		if seen[h] {
+// replaceKeys leaves those keys alone that are to stay: their ids do.
+func replaceKeys(ctx context.Context, t *tx, userID, label string, hashes []account.KeyHash) error {
+	scan := func(r row) (h []byte, err error) { return h, r.Scan(&h) }
+	stored, err := collect(ctx, t, scan, `SELECT hash FROM api_keys WHERE user_id = $1 AND label = $2`, userID, label)
+	if err != nil {
+		return err
+	}
+	there := map[account.KeyHash]bool{}
+	for _, h := range stored {
+		if slices.Contains(hashes, account.KeyHash(h)) {
+			there[account.KeyHash(h)] = true
 			continue
 		}
-		seen[h] = true
+		if err := t.exec(`DELETE FROM api_keys WHERE hash = $1`, h); err != nil {
+			return err
+		}
+	}
+	for _, h := range hashes {
+		if there[h] {
+			continue
+		}
+		there[h] = true
 		err := t.exec(`INSERT INTO api_keys (hash, user_id, label) VALUES ($1, $2, $3)`, h[:], userID, label)
 		if isDuplicate(err) {
 			return fault.New(fault.Conflict, store.CodeExists, "The key is in use already.")
@@ -66,16 +79,6 @@ func insertKeys(t *tx, userID, label string, hashes []account.KeyHash) error {
 		}
 	}
 	return nil
-}
-
-// UserByKey implements store.Accounts.
-func (a accounts) UserByKey(ctx context.Context, h account.KeyHash) (account.User, error) {
-	u, err := scanUser(a.s.reads.row(ctx, `SELECT id, name, created_at FROM users
-		JOIN api_keys ON user_id = id WHERE hash = $1`, h[:]))
-	if errors.Is(err, sql.ErrNoRows) {
-		err = fault.New(fault.Unauthenticated, "unknown_key", "The key is not valid.")
-	}
-	return u, a.s.fail(ctx, "store.accounts.user_by_key", err)
 }
 
 func settingsPlace(userID string) string { return "settings.sealed/" + userID }

@@ -107,6 +107,7 @@ func taskUnfinished(s *suite) {
 var accountTests = map[string]func(*suite){
 	"Users":             accountUsers,
 	"Keys":              accountKeys,
+	"MadeKeys":          accountMadeKeys,
 	"Settings":          accountSettings,
 	"SettingsExclusive": accountSettingsExclusive,
 }
