@@ -13,6 +13,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/api/ops"
 	v0 "parley/internal/api/v0"
+	"parley/internal/api/shared"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
 	"parley/internal/fleet"
@@ -69,12 +70,16 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	operations, err := ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
-		Parts: []httpkit.Part{zero.Part(), one.Part(), agent.Part()}, Version: a.version.Number, Demo: a.cfg.Demo})
+	open, err := shared.New(shared.Config{Engine: a.engine, URLs: urls})
 	if err != nil {
 		return nil, err
 	}
-	mux, err := httpkit.NewMux(zero, one, operations)
+	operations, err := ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
+		Parts: []httpkit.Part{zero.Part(), one.Part(), open.Part(), agent.Part()}, Version: a.version.Number, Demo: a.cfg.Demo})
+	if err != nil {
+		return nil, err
+	}
+	mux, err := httpkit.NewMux(zero, one, open, operations)
 	if err != nil {
 		return nil, err
 	}
