@@ -24,6 +24,7 @@ import (
 	"parley/internal/api/httpkit"
 	"parley/internal/api/httpkit/httpkittest"
 	"parley/internal/api/ops"
+	"parley/internal/api/shared"
 	v1 "parley/internal/api/v1"
 	"parley/internal/bash"
 	"parley/internal/content"
@@ -341,13 +342,15 @@ func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
 	check(w.TB, err)
 	one, err := v1.New(c.v1)
 	check(w.TB, err)
-	operations, err := ops.New(ops.Config{Version: "0.1.0", Ready: c.agent.Ready, ServerInfo: about.ServerInfo,
-		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{one.Part(), agent.Part()}})
+	open, err := shared.New(shared.Config{Engine: w.engine, URLs: urls})
 	check(w.TB, err)
-	mux, err := httpkit.NewMux(one, operations)
+	operations, err := ops.New(ops.Config{Version: "0.1.0", Ready: c.agent.Ready, ServerInfo: about.ServerInfo,
+		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{one.Part(), open.Part(), agent.Part()}})
+	check(w.TB, err)
+	mux, err := httpkit.NewMux(one, open, operations)
 	check(w.TB, err)
 	w.server = httptest.NewServer(httpkit.NewGuard(c.guard).Wrap(agent.Handler(mux)))
-	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), agent.Part(), operations.Part())
+	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), open.Part(), agent.Part(), operations.Part())
 	check(w.TB, err)
 	w.checker, err = httpkittest.New(merged)
 	check(w.TB, err)
@@ -430,7 +433,7 @@ func documentedPath(path, key string) string {
 	if !strings.HasPrefix(key, "sk-sandbox-") && (strings.HasPrefix(path, "/api/agent-profiles") || strings.HasPrefix(path, "/api/keys")) {
 		return path // for users' keys these are V1's
 	}
-	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") {
+	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") && !strings.HasPrefix(path, "/api/shared-") {
 		return "/agent/x" + path
 	}
 	if strings.Count(path, "/") == 2 && strings.HasPrefix(path, "/agent/") {

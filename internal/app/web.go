@@ -12,6 +12,7 @@ import (
 	"parley/internal/api/agentserver"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/ops"
+	"parley/internal/api/shared"
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
@@ -89,11 +90,15 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	operations, err := a.operations(about, metrics, urls, zero.Part(), one.Part(), agent.Part())
+	open, err := shared.New(shared.Config{Engine: a.engine, URLs: urls})
 	if err != nil {
 		return nil, err
 	}
-	mux, err := httpkit.NewMux(zero, one, operations)
+	operations, err := a.operations(about, metrics, urls, zero.Part(), one.Part(), open.Part(), agent.Part())
+	if err != nil {
+		return nil, err
+	}
+	mux, err := httpkit.NewMux(zero, one, open, operations)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ const module = "parley"
 // what is below a directory, not the directory itself.
 func layers() [][]string {
 	return [][]string{
-		{"internal/fault", "internal/content", "internal/fernet", "internal/glob", "internal/near", "internal/ipaddr", "internal/lazyre"},
+		{"internal/fault", "internal/content", "internal/fernet", "internal/glob", "internal/near", "internal/textsearch", "internal/ipaddr", "internal/lazyre"},
 		{"internal/account", "internal/frontmatter"},
 		{"internal/skill", "internal/hook"},
 		{"internal/subagent"},

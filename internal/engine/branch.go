@@ -102,6 +102,7 @@ func (e *Engine) Fork(ctx context.Context, owner string, id conversation.ID, req
 	if err := e.opt.Store.Conversations().Fork(ctx, conv, events); err != nil {
 		return nil, err
 	}
+	e.toIndex()
 	if err := e.copyBundles(ctx, id, conv.ID); err != nil {
 		return nil, err
 	}

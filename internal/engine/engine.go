@@ -130,6 +130,7 @@ type Engine struct {
 	hooks     map[conversation.ID]map[*context.CancelCauseFunc]struct{} // that runHooks runs
 	tended    map[conversation.ID]bool                                  // sub-agents that somebody waits for
 	couriers  couriers                                                  // of pending messages
+	unindexed chan struct{}                                             // something is missing in the full-text index
 }
 
 // New returns an engine; Recover picks up what an earlier life left.
@@ -150,7 +151,7 @@ func New(opt Options) *Engine {
 	e := &Engine{opt: opt, ctx: ctx, leave: leave, live: map[conversation.ID]*live{},
 		tasks: map[string]*conversation.StartTask{}, sessions: map[conversation.ID]*session{},
 		hooks:  map[conversation.ID]map[*context.CancelCauseFunc]struct{}{},
-		tended: map[conversation.ID]bool{}, drained: make(chan struct{})}
+		tended: map[conversation.ID]bool{}, unindexed: make(chan struct{}, 1), drained: make(chan struct{})}
 	e.job(e.renewLeases)
 	return e
 }

@@ -163,9 +163,9 @@ func TestPendingMessagesHaveALimit(t *testing.T) {
 func TestPendingMessagesOfAFailedStart(t *testing.T) {
 	w := newWorld(t)
 	until := make(chan struct{})
+	w.bench.FailWith(errors.New("no room"))
 	task := w.held(until, "first")
 	must(w.queue(task.ID, "in vain"))
-	w.bench.FailWith(errors.New("no room"))
 	close(until)
 	w.eventually("ERROR", func() bool {
 		return must(w.engine.Task(w.Context(), owner, []string{task.ID}))[0].Status == conversation.TaskError

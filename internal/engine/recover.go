@@ -35,6 +35,7 @@ func (e *Engine) Recover(ctx context.Context) error {
 	for _, t := range tasks {
 		e.carryOut(t)
 	}
+	e.job(e.index)
 	return e.recoverPending(ctx)
 }
 

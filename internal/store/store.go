@@ -330,6 +330,7 @@ type Store interface {
 	Pending() Pending
 	Starts() Starts
 	Shares() Shares
+	Search() Search
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

@@ -304,7 +304,7 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 }
 
 func (s *Server) bySandboxKey(r *http.Request, path string) bool {
-	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/v1/") {
+	if !strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/v1/") || strings.HasPrefix(path, "/api/shared-") {
 		return false
 	}
 	p, err := httpkit.PrincipalOf(r.Context())

@@ -65,6 +65,10 @@ type Engine interface {
 	Decisions(ctx context.Context, owner string) ([]extension.Decision, error)
 	Forget(ctx context.Context, owner, subject string) error
 	TestServer(ctx context.Context, owner, sandboxID string, server tool.Server, call *tool.ServerCall) (tool.ServerReport, error)
+	ShareLink(ctx context.Context, owner string, id conversation.ID, lasts time.Duration) (string, store.Share, error)
+	ShareLinks(ctx context.Context, owner string, id conversation.ID) ([]store.Share, error)
+	RevokeLink(ctx context.Context, owner string, id conversation.ID, share string) error
+	Find(ctx context.Context, q store.TextQuery) (store.Page[engine.Found], error)
 	Queue(ctx context.Context, owner, ref string, parts []content.Part) (engine.Queued, error)
 	// MaskOf hides the secrets that a conversation knows now.
 	MaskOf(ctx context.Context, owner string, id conversation.ID) (func(string) string, error)
@@ -223,6 +227,10 @@ func New(cfg Config) (*httpkit.API, error) {
 			"queue_pending_message":     h.queueMessage,
 
 			"switch_conversation_acp_model": h.switchACPModel,
+			"search_texts":                  h.findText,
+			"share_conversation":            h.share,
+			"list_conversation_shares":      h.listShares,
+			"revoke_conversation_share":     h.revokeShare,
 		}})
 }
 

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"strings"
 
 	"parley/internal/account"
@@ -14,9 +15,9 @@ const (
 	insertConversation = `INSERT INTO conversations (id, origin, title, title_key, title_by_user, sandbox_id,
 		parent_id, repository, branch, git_provider, started_by, pr_numbers, agent_kind, agent_type, is_public, tags,
 		updated_at, owner, status, head, metrics, lease_holder, lease_until, generation, created_at, last_event_at,
-		last_timestamp, in_order, progress)
+		last_timestamp, in_order, progress, indexed)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-		$23, $24, $25, $26, $27, $28, $29)`
+		$23, $24, $25, $26, $27, $28, $29, 0)`
 
 	insertDetails = `INSERT INTO conversation_details (conversation, options, initial_message, forked_from, forked_at)
 		VALUES ($1, $2, $3, $4, $5)`
@@ -78,7 +79,11 @@ func (r *conversationRow) insert(t *tx, h logHead) error {
 	if err != nil {
 		return err
 	}
-	return t.exec(insertDetails, string(r.ID), r.options, r.initial, string(r.ForkedFrom), r.ForkedAt)
+	err = t.exec(insertDetails, string(r.ID), r.options, r.initial, string(r.ForkedFrom), r.ForkedAt)
+	if err != nil {
+		return err
+	}
+	return (indexer{t, r.Owner, r.ID}).add(context.Background(), r.CreatedAt, doc{titleSeq, r.Title})
 }
 
 func (s *Store) scanConversation(rows row) (*conversation.Conversation, error) {

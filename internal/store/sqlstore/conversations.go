@@ -158,7 +158,7 @@ func (c conversations) Update(ctx context.Context, id conversation.ID, now time.
 		if conv, err = c.s.conversation(ctx, t, id); err != nil {
 			return err
 		}
-		before := frozen(conv)
+		before, title := frozen(conv), conv.Title
 		if err := change(conv); err != nil {
 			return err
 		}
@@ -166,7 +166,10 @@ func (c conversations) Update(ctx context.Context, id conversation.ID, now time.
 			return badRecord(op, "the change touched the id, owner, creation, summary, lease or where it was forked")
 		}
 		conv.UpdatedAt = now.UTC().Truncate(time.Microsecond)
-		return c.s.replaceConversation(t, conv)
+		if err := c.s.replaceConversation(t, conv); err != nil || conv.Title == title {
+			return err
+		}
+		return (indexer{t, conv.Owner, conv.ID}).retitle(ctx, conv.Title, now)
 	})
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"time"
 
 	"parley/internal/content"
 	"parley/internal/conversation"
@@ -23,6 +24,8 @@ type events struct{ s *Store }
 // logHead is what an append checks and moves.
 type logHead struct {
 	head, generation int64
+	indexed          int64 // events in the full-text index
+	owner            string
 	lastTimestamp    string
 	inOrder          bool
 }
@@ -46,6 +49,7 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 	if err != nil {
 		return err
 	}
+	docs := docsOf(a.Events, a.ExpectHead)
 	err = e.s.writes.do(ctx, op, func(t *tx) error {
 		h, err := checkAppend(ctx, t, a)
 		if err != nil {
@@ -55,6 +59,12 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 			if err := insertEvent(t, a, ev, bodies[i], h); err != nil {
 				return err
 			}
+		}
+		if h.indexed == a.ExpectHead { // else those before come first
+			if err := (indexer{t, h.owner, a.Conversation}).add(ctx, time.Now(), docs...); err != nil {
+				return err
+			}
+			h.indexed = h.head
 		}
 		if err := settleAll(ctx, t, a.Settle); err != nil {
 			return err
@@ -73,8 +83,8 @@ func (e events) Append(ctx context.Context, a store.Append) error {
 // checkAppend reads the head and compares it with what the writer believes.
 func checkAppend(ctx context.Context, t *tx, a store.Append) (*logHead, error) {
 	h := &logHead{}
-	err := t.row(ctx, `SELECT head, generation, last_timestamp, in_order FROM conversations WHERE id = $1`,
-		string(a.Conversation)).Scan(&h.head, &h.generation, &h.lastTimestamp, &h.inOrder)
+	err := t.row(ctx, `SELECT head, generation, last_timestamp, in_order, indexed, owner FROM conversations WHERE id = $1`,
+		string(a.Conversation)).Scan(&h.head, &h.generation, &h.lastTimestamp, &h.inOrder, &h.indexed, &h.owner)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, noConversation()
@@ -111,9 +121,9 @@ func (h *logHead) store(t *tx, a store.Append, metrics, progress string) error {
 			string(a.Summary.Status), metrics, progress, micros(a.Now), string(a.Conversation))
 	}
 	return t.exec(`UPDATE conversations SET status = $1, head = $2, metrics = $3, progress = $4, updated_at = $5,
-		last_event_at = $6, last_timestamp = $7, in_order = $8 WHERE id = $9`,
+		last_event_at = $6, last_timestamp = $7, in_order = $8, indexed = $9 WHERE id = $10`,
 		string(a.Summary.Status), h.head, metrics, progress, micros(a.Now), micros(a.Now), h.lastTimestamp, h.inOrder,
-		string(a.Conversation))
+		h.indexed, string(a.Conversation))
 }
 
 // bodyOf returns the text of a message for search, nil for other events.

@@ -125,6 +125,11 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	for _, table := range []string{"webhook_endpoints", "webhook_cursors", "webhook_deliveries", "pending_messages", "start_keys", "shares", "search_docs", "search_text"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
+	for _, table := range []string{"pending_messages", "start_keys", "shares", "search_docs", "search_text"} {
+		execute(t, db, `DROP TABLE `+table)
+	}
+	execute(t, db, `DROP INDEX conversations_to_index`)
+	execute(t, db, `ALTER TABLE conversations DROP COLUMN indexed`)
 	for _, column := range []string{"forked_from", "forked_at"} {
 		execute(t, db, `ALTER TABLE conversation_details DROP COLUMN `+column)
 	}

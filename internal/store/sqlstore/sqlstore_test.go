@@ -453,6 +453,14 @@ func TestPagesUseIndices(t *testing.T) {
 		`SELECT began, id FROM network_log WHERE sandbox_id = 'b' ORDER BY began DESC, id DESC LIMIT 1 OFFSET 9999`,
 		`UPDATE network_log SET open = false WHERE open`,
 		`DELETE FROM network_log WHERE sandbox_id = 'b'`,
+		`SELECT id FROM conversations WHERE indexed < head ORDER BY id LIMIT 1`,
+		`SELECT id FROM search_docs WHERE conversation = 'c' AND seq = -1`,
+		`DELETE FROM search_docs WHERE conversation = 'c'`,
+		`SELECT task FROM start_keys WHERE owner = 'u' AND name = 'n'`,
+		`DELETE FROM start_keys WHERE conversation = 'c'`,
+		`SELECT id FROM shares WHERE hash = x'00' AND expires_at > 5`,
+		`SELECT id FROM shares WHERE conversation = 'c' AND owner = 'u' AND expires_at > 3 ORDER BY created_at DESC, id DESC`,
+		`SELECT id FROM pending_messages WHERE conversation = 'c' ORDER BY seq`,
 	} {
 		rows, err := db.Query("EXPLAIN QUERY PLAN " + text)
 		if err != nil {

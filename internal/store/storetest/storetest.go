@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Pending", pendingTests},
 		{"Starts", startTests},
 		{"Shares", shareTests},
+		{"Search", searchTests},
 		{"Store", storeTests},
 	}
 	for _, g := range groups {
