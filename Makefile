@@ -59,7 +59,7 @@ bench: build ## measure, print a table and keep it in docs/benchmarks.md
 
 .PHONY: fmt
 fmt: needs ## format the code
-	@gofmt -w cmd internal test
+	@gofmt -w client cmd internal test
 
 .PHONY: clean
 clean: ## remove what was built
