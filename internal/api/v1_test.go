@@ -235,7 +235,7 @@ func TestBadStartRequests(t *testing.T) {
 		"unbuilt processor":     {501, map[string]any{"processors": []any{map[string]any{"kind": "SlackV1CallbackProcessor"}}}},
 		"plugin that is none":   {400, map[string]any{"plugins": []any{map[string]any{"source": "x"}}}},
 		"plugin outside":        {400, map[string]any{"plugins": []any{map[string]any{"source": "github:o/r", "repo_path": "../x"}}}},
-		"agent profile":         {501, map[string]any{"agent_profile_id": "x"}},
+		"agent profile":         {404, map[string]any{"agent_profile_id": "x"}},
 		"unknown parent":        {404, map[string]any{"parent_conversation_id": uuid.NewString()}},
 		"unknown sandbox":       {404, map[string]any{"sandbox_id": "none"}},
 		"host dir without more": {422, map[string]any{"workspace": map[string]any{"host_dir": "/tmp"}}},

@@ -122,7 +122,7 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 		"bundles", "decisions", "user_skills", "credentials", "network_log", "command_events", "saved_places"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
-	for _, table := range []string{"webhook_endpoints", "webhook_cursors", "webhook_deliveries", "pending_messages", "start_keys", "shares", "search_docs", "search_text"} {
+	for _, table := range []string{"webhook_endpoints", "webhook_cursors", "webhook_deliveries"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
 	for _, table := range []string{"pending_messages", "start_keys", "shares", "search_docs", "search_text"} {
@@ -133,8 +133,6 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	for _, column := range []string{"forked_from", "forked_at"} {
 		execute(t, db, `ALTER TABLE conversation_details DROP COLUMN `+column)
 	}
-	execute(t, db, `DROP INDEX conversations_to_index`)
-	execute(t, db, `ALTER TABLE conversations DROP COLUMN indexed`)
 	execute(t, db, `ALTER TABLE conversations DROP COLUMN progress`)
 	execute(t, db, `ALTER TABLE sandboxes DROP COLUMN wanted`)
 	execute(t, db, `DELETE FROM goose_db_version WHERE version_id > 1`)
