@@ -320,7 +320,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 		return w.fleet.Ensure(ctx, owner, id, true)
 	}})
 	check(w.TB, err)
-	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Commands: w.bash, Settings: w.store.Accounts(), Auth: auth, Log: log,
+	c.agent = agentserver.Config{Engine: w.engine, Sandboxes: w.fleet, Commands: w.bash, Places: w.store.Places(), Settings: w.store.Accounts(), Auth: auth, Log: log,
 		Ready:  func(context.Context) error { return w.ready },
 		Cipher: func(owner string) *fernet.Cipher { return fernet.Of("cipher of " + owner) },
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,

@@ -64,7 +64,7 @@ func (a *App) authenticator() (*httpkit.Authenticator, error) {
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
 	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
-	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
+	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, Places: a.store.Places(), MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
 		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,
 		Cipher:   a.cipher,
 		Previews: agentserver.PreviewConfig{Register: previews, URLs: urls, Reach: a.fleet.Reach, Exposed: book.Of, SharedOrigin: a.cfg.PreviewSharedOrigin}})

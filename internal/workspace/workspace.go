@@ -32,6 +32,9 @@ type Workspace struct {
 // are relative to.
 func New(hands tool.Hands, dir string) *Workspace { return &Workspace{hands, path.Clean("/" + dir)} }
 
+// Dir is the directory that relative paths are relative to.
+func (w *Workspace) Dir() string { return w.dir }
+
 // Absolute returns the path inside that p means. Invalid (code "bad_path") for what
 // can be no path.
 func (w *Workspace) Absolute(p string) (string, error) {

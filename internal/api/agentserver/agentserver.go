@@ -100,6 +100,7 @@ type Config struct {
 	Engine    Engine
 	Sandboxes Sandboxes
 	Commands  Commands
+	Places    Places
 	Settings  profiles.Store
 	Auth      *httpkit.Authenticator
 	Streams   *httpkit.Streams
@@ -154,8 +155,14 @@ func New(cfg Config) (*Server, error) {
 	if err := s.mux.Handle(http.MethodGet, "/sockets/events/{conversation_id}", s.serveSocket); err != nil {
 		return nil, err
 	}
-	if err := s.mux.Handle(http.MethodGet, "/sockets/bash-events", s.serveBashSocket); err != nil {
-		return nil, err
+	for path, serve := range map[string]http.HandlerFunc{
+		"/sockets/bash-events":                                     s.serveBashSocket,
+		"/api/conversations/{conversation_id}/workspace":           s.serveWorkspace,
+		"/api/conversations/{conversation_id}/workspace/{path...}": s.serveWorkspace,
+	} {
+		if err := s.mux.Handle(http.MethodGet, path, serve); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.mountMissing()
 }
@@ -220,6 +227,17 @@ func (s *Server) handlers() httpkit.Handlers {
 		"validate_profile":        s.validateProfile,
 		"list_chat_models":        s.chatModels,
 		"create_chat_completion":  s.complete,
+
+		"open_workspace_session":  s.openWorkspaceSession,
+		"close_workspace_session": s.closeWorkspaceSession,
+		"get_editor_url":          s.editorURL,
+		"get_editor_status":       s.editorStatus,
+		"get_desktop_url":         s.desktopURL,
+		"list_places":             s.listPlaces,
+		"save_workspace":          s.savePlace(store.PlaceWorkspace),
+		"delete_workspace":        s.deletePlace(store.PlaceWorkspace),
+		"save_workspace_parent":   s.savePlace(store.PlaceParent),
+		"delete_workspace_parent": s.deletePlace(store.PlaceParent),
 
 		"start_bash_command":   s.startBash,
 		"execute_bash_command": s.executeBash,
@@ -295,7 +313,7 @@ func (s *Server) Handler(next http.Handler) http.Handler {
 			s.servePreview(w, r, at)
 		case strings.HasPrefix(path, "/agent/"):
 			s.servePrefixed(w, r, path)
-		case strings.HasPrefix(path, "/sockets/"), s.bySandboxKey(r, path), cookieKey(r) != "":
+		case strings.HasPrefix(path, "/sockets/"), isWorkspacePath(path), s.bySandboxKey(r, path), cookieKey(r) != "":
 			s.mux.ServeHTTP(w, r)
 		default:
 			next.ServeHTTP(w, r)

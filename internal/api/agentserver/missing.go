@@ -13,22 +13,13 @@ import (
 var missing = []struct{ path, methods string }{
 	{"/api/conversations/{id}/switch_acp_model", "POST"},
 	{"/api/conversations/{id}/load_plugin", "POST"},
-	{"/api/conversations/{id}/workspace", "GET"},
-	{"/api/conversations/{id}/workspace/{path...}", "GET"},
 	{"/api/conversations/{id}/credential-bindings/{name}", "PUT"},
 	{"/api/conversations/{id}/prepare-for-sandbox-pause", "POST"},
-	{"/api/auth/workspace-session", "POST DELETE"},
 	{"/api/init", "GET POST"},
-	{"/api/bash/{path...}", "GET POST DELETE"},
-	{"/api/vscode/url", "GET"},
-	{"/api/vscode/status", "GET"},
-	{"/api/desktop/url", "GET"},
 	{"/api/skills/{path...}", "GET POST PATCH DELETE"},
 	{"/api/plugins", "POST"},
 	{"/api/plugins/{path...}", "GET POST PATCH DELETE"},
 	{"/api/llm/{path...}", "GET POST PATCH DELETE"},
-	{"/api/workspaces", "GET POST DELETE"},
-	{"/api/workspaces/parents", "POST DELETE"},
 }
 
 func (s *Server) mountMissing() error {

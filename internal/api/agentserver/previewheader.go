@@ -186,7 +186,7 @@ func (v *visit) setCookies(h http.Header) {
 // oursByName reports cookies that only this server may set. Browsers also read a
 // cookie without a name as one that its value names.
 func oursByName(name string) bool {
-	return name == "" || strings.HasPrefix(strings.ToLower(name), "parley")
+	return name == "" || strings.EqualFold(name, sessionCookie) || strings.HasPrefix(strings.ToLower(name), "parley")
 }
 
 // hideCookies takes this server's own cookies out of a request.

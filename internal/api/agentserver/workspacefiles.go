@@ -118,12 +118,12 @@ func (s *Server) downloadFile(w http.ResponseWriter, r *httpkit.Request) error {
 		return err
 	}
 	defer func() { _ = file.Body.Close() }()
-	return sendFile(w, r, file, "application/octet-stream", true)
+	return sendFile(w, r.Request, file, "application/octet-stream", true)
 }
 
 // sendFile answers with a file. One that turns out shorter than it was cuts the
 // connection.
-func sendFile(w http.ResponseWriter, r *httpkit.Request, file *workspace.File, media string, attach bool) error {
+func sendFile(w http.ResponseWriter, r *http.Request, file *workspace.File, media string, attach bool) error {
 	h := w.Header()
 	h.Set("Content-Type", media)
 	h.Set("Content-Length", strconv.FormatInt(file.Size, 10))

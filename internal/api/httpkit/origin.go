@@ -77,6 +77,9 @@ func (s *sites) ownOrigin(origin, base string) bool {
 	})
 }
 
+// IsLoopback reports whether a host is this machine to whoever asks it.
+func IsLoopback(host string) bool { return isLoopbackName(host) }
+
 // cors sets the headers for an allowed origin, and answers preflights. It
 // reports whether the request is answered.
 //
