@@ -308,7 +308,7 @@ func TestAgentCreateRefusals(t *testing.T) {
 	}{
 		"nobody":          {422, map[string]any{"workspace": map[string]any{"working_dir": "."}}, "agent, agent_settings and agent_profile_id"},
 		"two":             {422, b.with(map[string]any{"agent_profile_id": uuid.NewString()}), "agent_profile_id"},
-		"agent profile":   {404, map[string]any{"agent_profile_id": uuid.NewString(), "workspace": map[string]any{"working_dir": "."}}, "no agent profiles yet"},
+		"agent profile":   {404, map[string]any{"agent_profile_id": uuid.NewString(), "workspace": map[string]any{"working_dir": "."}}, "Agent profile not found"},
 		"no workspace":    {422, map[string]any{"agent": map[string]any{"llm": map[string]any{"model": "m"}}}, "workspace"},
 		"no llm":          {422, map[string]any{"agent": map[string]any{}, "workspace": map[string]any{"working_dir": "."}}, "llm"},
 		"no model":        {422, b.agentWith(map[string]any{"llm": map[string]any{}}), "model"},
