@@ -330,6 +330,15 @@ func TestServersOfAgentSettings(t *testing.T) {
 	}
 }
 
+func TestNoProviderConnections(t *testing.T) {
+	w := newWorld(t)
+	key, _ := w.box()
+	if a := w.as(key, "GET", "/api/llm/provider-connections", nil).is(200); len(a.list()) != 0 {
+		t.Errorf("%s", a.body)
+	}
+	w.as(key, "POST", "/api/llm/provider-connections", map[string]any{"provider": "openai"}).is(501)
+}
+
 // What a form offers can be set, all at once.
 func TestFormsOfTheSettings(t *testing.T) {
 	w := newWorld(t)

@@ -325,7 +325,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 		Cipher: func(owner string) *fernet.Cipher { return fernet.Of("cipher of " + owner) },
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
 			Exposed: fleet.NewPortBook(w.fleet).Of}}
-	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
+	c.v1 = v1.Config{Keys: w.store.Accounts(), Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
 		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: w.git}
 	if change != nil {
 		change(c)

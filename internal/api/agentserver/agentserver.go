@@ -272,6 +272,7 @@ func (s *Server) handlers() httpkit.Handlers {
 		"put_secret":              s.owner(s.putSecret),
 		"delete_secret":           s.owner(s.deleteSecret),
 
+		"list_provider_connections": s.listConnections,
 		"list_agent_profiles":       s.agents().List,
 		"get_agent_profile":         s.agents().Get,
 		"save_agent_profile":        s.owner(s.agents().Save),

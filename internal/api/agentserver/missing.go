@@ -19,6 +19,7 @@ var missing = []struct{ path, methods string }{
 	{"/api/skills/{path...}", "GET POST PATCH DELETE"},
 	{"/api/plugins", "POST"},
 	{"/api/plugins/{path...}", "GET POST PATCH DELETE"},
+	{"/api/llm/provider-connections", "POST"},
 	{"/api/llm/{path...}", "GET POST PATCH DELETE"},
 }
 

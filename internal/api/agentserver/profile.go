@@ -88,6 +88,11 @@ func (s *Server) renameProfile(w http.ResponseWriter, r *httpkit.Request) error 
 	return s.book().Rename(w, r)
 }
 
+// listConnections answers what is: no keys are shared between profiles.
+func (s *Server) listConnections(w http.ResponseWriter, _ *httpkit.Request) error {
+	return httpkit.JSON(w, http.StatusOK, []struct{}{})
+}
+
 // lenientLLM reads an LLM object, which stands at loc. Unknown members are ignored, as everywhere in
 // this protocol: its newer clients send more than this server knows.
 func lenientLLM(raw json.RawMessage, loc ...any) (*account.LLMInput, error) {

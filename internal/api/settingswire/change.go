@@ -111,11 +111,15 @@ func (c *Change) ReplaceMCP(s *account.Settings) []fault.Field {
 // MergeMCP merges the MCP servers into those that are stored: null removes one, or a
 // member of one. It returns what is wrong with the result.
 func (c *Change) MergeMCP(s *account.Settings) ([]fault.Field, error) {
-	var diff map[string]any
+	var change any
 	if len(c.Agent.MCP) == 0 {
 		return nil, nil
 	}
-	if err := decode(c.Agent.MCP, &diff); err != nil || diff == nil {
+	if err := decode(c.Agent.MCP, &change); err != nil {
+		return nil, err
+	}
+	diff, ok := change.(map[string]any)
+	if !ok {
 		return c.ReplaceMCP(s), nil // null, or no object, which is said there
 	}
 	raw, err := json.Marshal(account.MergeDiff(plainObject(s.MCP.RenderServers()), diff))

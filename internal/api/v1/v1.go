@@ -14,6 +14,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/api/settingswire"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -88,6 +89,7 @@ type Fleet interface {
 	Specs() []fleet.Spec
 	Usage(ctx context.Context, owner, id string) (sandbox.Usage, error)
 	LimitsOf(s *store.Sandbox) (sandbox.Limits, error)
+	BySessionKey(ctx context.Context, key string) (*store.Sandbox, error)
 	Ensure(ctx context.Context, owner, id string, wake bool) (tool.Hands, error)
 }
 
@@ -96,6 +98,7 @@ type Config struct {
 	Engine   Engine
 	Fleet    Fleet
 	Settings profiles.Store
+	Keys     Keys
 	URLs     *httpkit.URLs
 	Streams  *httpkit.Streams
 	// FullState renders the whole state of a conversation for live streams, in the
@@ -115,14 +118,18 @@ type Config struct {
 	MaxBody   int64             // bytes, 0 = httpkit.DefaultMaxBody
 }
 
-type handlers struct{ Config }
+type handlers struct {
+	Config
+	started time.Time
+}
 
 // New makes the API.
 func New(cfg Config) (*httpkit.API, error) {
-	h := &handlers{cfg}
+	h := &handlers{Config: cfg, started: time.Now().UTC()}
 	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
 		Encode: httpkit.DetailErrors, Encoders: map[string]httpkit.ErrorEncoder{
 			"load_settings": settingsErrors, "store_settings": settingsErrors,
+			"create_secret": secretErrors, "update_secret": secretErrors, "delete_secret": secretErrors,
 
 			"search_git_installations": gitErrors, "search_git_repositories": gitErrors, "search_git_branches": gitErrors,
 			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
@@ -208,6 +215,22 @@ func New(cfg Config) (*httpkit.API, error) {
 			"delete_git_providers":      h.deleteGitProviders,
 			"issue_git_access_token":    h.withGit(h.issueAccessToken),
 			"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
+
+			"get_agent_schema":        writeForm(settingswire.AgentForm),
+			"get_conversation_schema": writeForm(settingswire.ConversationForm),
+			"search_secrets":          h.searchSecrets,
+			"create_secret":           h.createSecret,
+			"update_secret":           h.updateSecret,
+			"delete_secret":           h.deleteSecret,
+			"list_sandbox_secrets":    h.listSandboxSecrets,
+			"read_sandbox_secret":     h.readSandboxSecret,
+			"get_current_user":        h.getUser,
+			"get_web_client_config":   h.webClientConfig,
+			"list_api_keys":           h.listKeys,
+			"create_api_key":          h.createKey,
+			"delete_api_key":          h.deleteKey,
+			"get_current_api_key":     h.currentKey,
+
 			"list_agent_profiles":       h.agents().List,
 			"get_agent_profile":         h.agents().Get,
 			"save_agent_profile":        h.agents().Save,
