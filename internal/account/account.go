@@ -129,6 +129,9 @@ type Settings struct {
 	// clients offer first; "" = none.
 	AgentProfiles      map[string]AgentProfile `json:"agent_profiles,omitempty"`
 	ActiveAgentProfile string                  `json:"active_agent_profile,omitempty"`
+	// GitFullClone gets the whole history of repositories; nil and false are the newest
+	// commit only.
+	GitFullClone *bool `json:"git_full_clone,omitempty"`
 	// Kept is an object of members that Parley keeps for its clients and does not
 	// act on. It holds no secrets. What it means is up to the API that writes it.
 	Kept json.RawMessage `json:"kept,omitempty"`

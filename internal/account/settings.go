@@ -161,6 +161,7 @@ func (m *SettingsMerge) Apply(old *Settings) *Settings {
 		DisabledSkills:                     old.DisabledSkills,
 		SubAgents:                          old.SubAgents,
 		DefaultSandboxSpec:                 old.DefaultSandboxSpec,
+		GitFullClone:                       old.GitFullClone,
 		AgentProfiles:                      old.AgentProfiles,
 		ActiveAgentProfile:                 old.ActiveAgentProfile,
 		Kept:                               old.Kept,

@@ -41,6 +41,7 @@ type Options struct {
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else
 	GitUserName      string                          `json:"git_user_name"`
+	FullClone        bool                            `json:"full_clone,omitempty"` // the repository's whole history
 	GitUserEmail     string                          `json:"git_user_email"`
 	Demo             bool                            `json:"demo"`    // driven by the scripted model
 	SpecID           string                          `json:"spec_id"` // sandbox template asked for

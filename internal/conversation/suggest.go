@@ -32,7 +32,9 @@ func (t SuggestedTask) terms() hostTerms {
 	switch t.GitProvider {
 	case "gitlab":
 		return hostTerms{"merge request", "MR", "GitLab API", "GITLAB_TOKEN", "CI pipelines"}
-	case "bitbucket", "bitbucket_data_center":
+	case "bitbucket_data_center":
+		return hostTerms{"pull request", "PR", "Bitbucket Data Center API", "BITBUCKET_DATA_CENTER_TOKEN", "builds"}
+	case "bitbucket":
 		return hostTerms{"pull request", "PR", "Bitbucket API", "BITBUCKET_TOKEN", "Bitbucket Pipelines"}
 	case "azure_devops":
 		return hostTerms{"pull request", "PR", "Azure DevOps API", "AZURE_DEVOPS_TOKEN", "Azure Pipelines"}

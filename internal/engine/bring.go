@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/extension"
@@ -86,11 +87,11 @@ func pluginURL(source string) (address string, git bool, err error) {
 	if path.IsAbs(source) && !strings.ContainsRune(source, 0) {
 		return path.Clean(source), false, nil
 	}
-	u, err := repositoryURL(&conversation.Conversation{Repository: source})
+	o, err := originOf(&account.Settings{}, "", source)
 	if err != nil || !strings.Contains(source, "://") {
 		return "", false, errors.New("no source")
 	}
-	return u.String(), true, nil
+	return o.url.String(), true, nil
 }
 
 // bring finds what is added to a conversation's agent and keeps it: what the request
@@ -208,8 +209,8 @@ func withoutCopies(brought *extension.Bundle, found []extension.Bundle) *extensi
 func subjectOf(conv *conversation.Conversation, dir string) string {
 	switch {
 	case conv.Repository != "":
-		if u, err := repositoryURL(conv); err == nil {
-			return "repository " + strings.TrimSuffix(u.String(), ".git")
+		if o, err := originOf(&account.Settings{}, conv.GitProvider, conv.Repository); err == nil {
+			return "repository " + strings.TrimSuffix(o.url.String(), ".git")
 		}
 		return "repository " + conv.Repository
 	case conv.Options.HostDir != "":
@@ -291,26 +292,6 @@ func (e *Engine) fetchPlugin(ctx context.Context, conv *conversation.Conversatio
 		return "", "", fault.New(fault.Unavailable, codePlugin, "it cannot be fetched: %s", strings.ToValidUTF8(said[max(0, len(said)-500):], "?"))
 	}
 	return dir, strings.TrimSpace(string(res.Stdout)), nil
-}
-
-// gitAccess adds the owner's token for the host of a repository, if there is one.
-func (e *Engine) gitAccess(ctx context.Context, conv *conversation.Conversation, address string, env map[string]string) error {
-	settings, err := e.settings(ctx, conv.Owner)
-	if err != nil {
-		return err
-	}
-	remote, err := repositoryURL(&conversation.Conversation{Repository: address})
-	if err != nil {
-		return err
-	}
-	for provider, token := range settings.Secrets.ProviderTokens {
-		home := tokenHome(token, provider)
-		if token.Token.IsSet() && remote.Scheme == home.Scheme && strings.EqualFold(remote.Host, home.Host) {
-			addGitHeader(env, remote, token.Token.Reveal())
-			return nil
-		}
-	}
-	return nil
 }
 
 // treeOf shows a directory of a sandbox to the loader of extensions.

@@ -80,6 +80,9 @@ type Options struct {
 	// SkillTool and TaskTool name the tools that open skills and that give tasks to
 	// sub-agents; "" = none.
 	SkillTool, TaskTool string
+	// Forge asks git hosting services for repositories before they are cloned; nil =
+	// nobody does.
+	Forge Forge
 	// Collections are what the server's configuration adds to all conversations; nil =
 	// nothing.
 	Collections func() []extension.Bundle

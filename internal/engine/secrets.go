@@ -168,9 +168,10 @@ func (e *Engine) secretsNow(ctx context.Context, owner string, id conversation.I
 // lateSecrets looks secrets up when a command is about to run: those whose names it
 // mentions, as the conversation has them then.
 func (l *live) lateSecrets() func(command string) map[string]string {
+	token := gitToken(l.conv)
 	return func(command string) map[string]string {
 		if all := l.known.Load(); all != nil {
-			return secretsNamed(*all, command)
+			return secretsFor(*all, command, token)
 		}
 		return nil
 	}
@@ -188,7 +189,7 @@ func secretsOf(s *account.Settings, conv *conversation.Conversation) map[string]
 	all := map[string]account.CustomSecret{}
 	for provider, t := range s.Secrets.ProviderTokens {
 		if t.Token.IsSet() {
-			all[strings.ToUpper(provider)+"_TOKEN"] = account.CustomSecret{Value: t.Token, Description: "access token for " + provider}
+			all[tokenName(provider)] = account.CustomSecret{Value: t.Token, Description: "access token for " + provider}
 		}
 	}
 	for name, c := range s.Secrets.Custom {
@@ -207,7 +208,7 @@ func secretValues(s *account.Settings, conv *conversation.Conversation) []string
 	s.EachSecret(add)
 	conv.Options.EachSecret(add)
 	values = append(values, account.AddressSecrets(conv.Options.LLM.BaseURL)...)
-	return append(values, addressSecrets(s)...)
+	return append(append(values, addressSecrets(s)...), passwords(s)...)
 }
 
 // addressSecrets are those in the addresses of a user's models.

@@ -95,6 +95,9 @@ func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conve
 	if err := e.applyAgentProfile(settings, req); err != nil {
 		return nil, err
 	}
+	if err := checkRepository(settings, req); err != nil {
+		return nil, err
+	}
 	opt, err := e.options(settings, req, parent)
 	if err != nil {
 		return nil, err
@@ -158,7 +161,8 @@ func (e *Engine) inherit(ctx context.Context, req *StartRequest) (*conversation.
 func (e *Engine) options(s *account.Settings, req *StartRequest, parent *conversation.Conversation) (opt conversation.Options, err error) {
 	opt = conversation.Options{MaxIterations: e.opt.MaxIterations, MaxBudget: budgetOf(s),
 		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets,
-		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail), SecurityAnalyzer: deref(s.SecurityAnalyzer)}
+		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail),
+		FullClone: req.FullClone || s.GitFullClone != nil && *s.GitFullClone, SecurityAnalyzer: deref(s.SecurityAnalyzer)}
 	if req.MCP != nil {
 		opt.MCP = req.MCP
 	}
@@ -364,6 +368,9 @@ func (e *Engine) dropSandbox(task *conversation.StartTask) {
 func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) error {
 	conv, err := e.opt.Store.Conversations().Get(ctx, task.Owner, task.ConversationID)
 	if err != nil {
+		return err
+	}
+	if err := e.locate(ctx, conv); err != nil {
 		return err
 	}
 	e.progress(task, conversation.TaskSandbox)

@@ -37,6 +37,7 @@ type StartRequest struct {
 	Repository       string         // owner/name or URL
 	Branch           string
 	GitProvider      string
+	FullClone        bool // the repository's whole history, whatever the settings say
 	Trigger          string
 	PRNumbers        []int
 	Tags             map[string]string

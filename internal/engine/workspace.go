@@ -3,14 +3,11 @@ package engine
 import (
 	"context"
 	_ "embed"
-	"encoding/base64"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"parley/internal/account"
 	"parley/internal/conversation"
 	"parley/internal/extension"
 	"parley/internal/fault"
@@ -26,13 +23,6 @@ const (
 	cloneTimeout = 15 * time.Minute
 	setupTimeout = 10 * time.Minute // the repository's own set-up script
 )
-
-// gitHosts are the hosts of the providers that "owner/name" stands for.
-var gitHosts = map[string]string{"": "github.com", "github": "github.com", "gitlab": "gitlab.com",
-	"bitbucket": "bitbucket.org", "azure_devops": "dev.azure.com", "forgejo": "codeberg.org"}
-
-// repositoryName is "owner/name", with groups in between where a provider has them.
-var repositoryName = lazyre.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.-]*(/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$`)
 
 var branchName = lazyre.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_./+@#-]*$`)
 
@@ -91,85 +81,6 @@ func (e *Engine) baseDir(ctx context.Context, conv *conversation.Conversation) (
 		dir = path.Join(dir, string(conv.ID))
 	}
 	return dir, nil
-}
-
-// cloneEnv tells the script what to clone and returns the clone's directory.
-func (e *Engine) cloneEnv(ctx context.Context, conv *conversation.Conversation, base string, env map[string]string) (string, error) {
-	remote, err := repositoryURL(conv)
-	if err != nil {
-		return "", err
-	}
-	if conv.Branch != "" && !branchName.MatchString(conv.Branch) {
-		return "", fault.New(fault.Invalid, "bad_branch", "The branch name %q is not valid.", conv.Branch)
-	}
-	settings, err := e.settings(ctx, conv.Owner)
-	if err != nil {
-		return "", err
-	}
-	token := settings.Secrets.ProviderTokens[providerOf(conv)]
-	home := tokenHome(token, conv.GitProvider)
-	if token.Host != nil && *token.Host != "" && repositoryName.MatchString(conv.Repository) {
-		remote.Scheme, remote.Host = home.Scheme, home.Host
-	}
-	dir := path.Join(base, strings.TrimSuffix(path.Base(remote.Path), ".git"))
-	env["PARLEY_CLONE"], env["PARLEY_CLONE_DIR"], env["PARLEY_BRANCH"] = remote.String(), dir, conv.Branch
-	env["PARLEY_NEW_BRANCH"] = "openhands-workspace-" + string(conversation.NewID())[:8]
-	if token.Token.IsSet() && remote.Scheme == home.Scheme && strings.EqualFold(remote.Host, home.Host) {
-		addGitHeader(env, remote, token.Token.Reveal())
-	}
-	return dir, nil
-}
-
-// tokenHome is where a provider's token is good for, and the only place it is
-// sent to: the host stored with it, or the provider's own.
-func tokenHome(token account.ProviderToken, provider string) *url.URL {
-	host := gitHosts[provider]
-	if token.Host != nil && *token.Host != "" {
-		host = *token.Host
-	}
-	if !strings.Contains(host, "://") {
-		host = "https://" + host
-	}
-	u, err := url.Parse(host)
-	if err != nil {
-		return &url.URL{}
-	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host}
-}
-
-// addGitHeader authenticates git by environment: nothing of it is kept in the
-// repository's configuration.
-func addGitHeader(env map[string]string, remote *url.URL, token string) {
-	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + token))
-	env["GIT_CONFIG_COUNT"] = "1"
-	env["GIT_CONFIG_KEY_0"] = "http." + remote.Scheme + "://" + remote.Host + "/.extraHeader"
-	env["GIT_CONFIG_VALUE_0"] = "Authorization: Basic " + basic
-}
-
-func providerOf(conv *conversation.Conversation) string {
-	if conv.GitProvider == "" {
-		return "github"
-	}
-	return conv.GitProvider
-}
-
-// repositoryURL returns the HTTPS address of the conversation's repository.
-func repositoryURL(conv *conversation.Conversation) (*url.URL, error) {
-	bad := fault.New(fault.Invalid, "bad_repository", "The repository %q is not valid.", conv.Repository).
-		WithHint("Use owner/name with git_provider, or an https:// address.")
-	if repositoryName.MatchString(conv.Repository) && !strings.Contains(conv.Repository, "..") {
-		host, ok := gitHosts[conv.GitProvider]
-		if !ok {
-			return nil, bad
-		}
-		return &url.URL{Scheme: "https", Host: host, Path: "/" + conv.Repository + ".git"}, nil
-	}
-	u, err := url.Parse(conv.Repository)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(u.Path) < 2 ||
-		strings.Contains(u.Path, "..") {
-		return nil, bad
-	}
-	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}, nil
 }
 
 // The set-up scripts of a repository.

@@ -27,7 +27,7 @@ const (
 const maxKept = 256 << 10 // bytes, as JSON
 
 // KeptMembers are the members of a V1 request that are kept as they are.
-var KeptMembers = []string{"user_version", "git_full_clone", "sandbox_grouping_strategy", "registered_marketplaces"}
+var KeptMembers = []string{"user_version", "sandbox_grouping_strategy", "registered_marketplaces"}
 
 // ReadKept returns what of the settings is kept.
 func ReadKept(s *account.Settings) (Kept, error) {
@@ -72,6 +72,7 @@ const (
 	oldDisabledSkills = "disabled_skills"
 	oldSubAgents      = "enable_sub_agents" // of AgentSettings
 	oldDefaultSpec    = "default_sandbox_spec_id"
+	oldFullClone      = "git_full_clone"
 	oldAgentProfile   = "active_agent_profile_id" // there were no profiles that it could name
 	oldRevision       = "active_agent_profile_revision"
 )
@@ -129,6 +130,10 @@ func (k Kept) adopt(s *account.Settings) {
 	}
 	delete(k, oldAgentProfile)
 	delete(k, oldRevision)
+	if full, ok := k[oldFullClone].(bool); ok && s.GitFullClone == nil {
+		s.GitFullClone = &full
+	}
+	delete(k, oldFullClone)
 	delete(k, oldDefaultSpec)
 	delete(k, oldDisabledSkills)
 	delete(k.Object(AgentSettings), oldSubAgents)

@@ -101,6 +101,7 @@ func viewSettings(s *account.Settings, show settingswire.Show) (*settingsView, e
 		v.AgentProfile, v.AgentProfileRevision = &p.ID, &p.Revision
 	}
 	v.keptView, err = viewKept(kept)
+	v.GitFullClone = s.GitFullClone != nil && *s.GitFullClone
 	return v, err
 }
 

@@ -21,6 +21,7 @@ type settingsChange struct {
 	Language                    member[string]       `json:"language"`
 	RemoteRuntimeResourceFactor member[int]          `json:"remote_runtime_resource_factor"`
 	DefaultSandboxSpec          member[string]       `json:"default_sandbox_spec_id"`
+	GitFullClone                member[bool]         `json:"git_full_clone"`
 	EnableSoundNotifications    member[bool]         `json:"enable_sound_notifications"`
 	EnableProactiveStarters     member[bool]         `json:"enable_proactive_conversation_starters"`
 	UserConsentsToAnalytics     member[bool]         `json:"user_consents_to_analytics"`
@@ -130,6 +131,7 @@ func (c *settingsChange) applyPlain(s *account.Settings) {
 	c.GitUserEmail.Set(&s.GitUserEmail)
 	c.V1Enabled.Set(&s.V1Enabled)
 	c.DefaultSandboxSpec.SetOr(&s.DefaultSandboxSpec, "")
+	c.GitFullClone.Set(&s.GitFullClone)
 	c.DisabledSkills.SetOr(&s.DisabledSkills, nil)
 	c.ApplyPlain(s)
 }

@@ -103,6 +103,7 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		Public: s.Public, AgentType: orEmpty(s.AgentType), Secrets: s.customSecrets(),
 		SpecID: orEmpty(s.SandboxSpecID), AgentProfile: orEmpty(s.AgentProfileID),
 	}
+	fillTask(&req, s.SuggestedTask)
 	for _, p := range s.Plugins {
 		req.Plugins = append(req.Plugins, conversation.Plugin{Source: p.Source, Ref: orEmpty(p.Ref), Path: orEmpty(p.RepoPath), Parameters: p.Parameters})
 	}
@@ -122,6 +123,18 @@ func (s *startRequest) request(owner string) (engine.StartRequest, error) {
 		req.ParentID, err = conversation.ParseID(*s.ParentConversationID)
 	}
 	return req, err
+}
+
+// fillTask lets a conversation work on the repository of its task. One about a request
+// to merge needs the history of both sides.
+func fillTask(req *engine.StartRequest, t *conversation.SuggestedTask) {
+	if t == nil {
+		return
+	}
+	if req.Repository == "" {
+		req.Repository, req.GitProvider = t.Repo, t.GitProvider
+	}
+	req.FullClone = t.TaskType != conversation.TaskOpenIssue
 }
 
 // parts is the first message: what a suggested task asks for, then the user's

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -22,6 +24,48 @@ type Server struct {
 	t    testing.TB
 	dir  string
 	http *httptest.Server
+
+	mu     sync.Mutex
+	login  string // "user:password" that it demands; "" = none
+	logins []string
+}
+
+// Demand lets the server take requests with a user and password only (Basic).
+func (s *Server) Demand(user, password string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login = user + ":" + password
+}
+
+// Logins are the users and passwords of the requests until now, "" for those without.
+func (s *Server) Logins() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.logins)
+}
+
+// Host is the server's address.
+func (s *Server) Host() string { return s.http.URL }
+
+// guard demands a login.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, ok := r.BasicAuth()
+		got := ""
+		if ok {
+			got = user + ":" + password
+		}
+		s.mu.Lock()
+		s.logins = append(s.logins, got)
+		want := s.login
+		s.mu.Unlock()
+		if want != "" && got != want {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // File is a file of a commit. The zero value is an empty one.
@@ -57,8 +101,8 @@ func New(t testing.TB) *Server {
 	if err != nil {
 		t.Fatalf("gittest: %v", err)
 	}
-	s.http = httptest.NewUnstartedServer(&cgi.Handler{Path: program, Args: []string{"http-backend"}, Root: "/", Dir: s.dir,
-		Env: append(environment(s.dir), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1"), Stderr: io.Discard})
+	s.http = httptest.NewUnstartedServer(s.guard(&cgi.Handler{Path: program, Args: []string{"http-backend"}, Root: "/", Dir: s.dir,
+		Env: append(environment(s.dir), "GIT_PROJECT_ROOT="+s.dir, "GIT_HTTP_EXPORT_ALL=1"), Stderr: io.Discard}))
 	_ = s.http.Listener.Close()
 	s.http.Listener = lis
 	s.http.Start()
