@@ -32,6 +32,7 @@ import (
 	"parley/internal/extension"
 	"parley/internal/fernet"
 	"parley/internal/fleet"
+	"parley/internal/forge"
 	"parley/internal/llm"
 	"parley/internal/sandbox"
 	"parley/internal/store"
@@ -195,6 +196,7 @@ type world struct {
 	servers *mcp.Host
 	boxes   *boxtest.Backend
 	bash    *bash.Service
+	git     *forge.Service
 }
 
 type syncBuffer struct {
@@ -296,7 +298,8 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	check(w.TB, err)
 	w.servers = mcp.New(mcp.Config{Reserved: tools.Names(), Logger: quiet})
 	c := &config{world: w}
-	w.engine = engine.New(engine.Options{Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
+	w.git = newForge(w)
+	w.engine = engine.New(engine.Options{Forge: w.git, Store: w.store, Fleet: w.fleet, Hub: w.hub, Tools: tools,
 		Models: func(_ account.LLM, o engine.ModelOptions) (llm.Model, error) {
 			if o.Guard != nil {
 				return o.Guard(w.model), nil
@@ -322,7 +325,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
 			Exposed: fleet.NewPortBook(w.fleet).Of}}
 	c.v1 = v1.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
-		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: newForge(w)}
+		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: w.git}
 	if change != nil {
 		change(c)
 	}

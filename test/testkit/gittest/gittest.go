@@ -123,6 +123,15 @@ func (s *Server) Commit(name string, files map[string]File) string {
 	return strings.TrimSpace(s.git(nil, "-C", dir, "rev-parse", "main"))
 }
 
+// Branch puts a commit on top of a repository's branch main, in another branch.
+func (s *Server) Branch(name, branch string, files map[string]File) {
+	s.t.Helper()
+	dir := filepath.Join(s.dir, name+".git")
+	commit := strings.Replace(string(stream(files)), "refs/heads/main", "refs/heads/"+branch, 1)
+	commit = strings.Replace(commit, "data 1\nm\n", "data 1\nm\nfrom refs/heads/main^0\n", 1)
+	s.git([]byte(commit), "-C", dir, "fast-import", "--quiet", "--force")
+}
+
 // stream is a commit as git fast-import reads it.
 func stream(files map[string]File) []byte {
 	names := make([]string, 0, len(files))
