@@ -2,6 +2,7 @@ package v1
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -24,6 +25,33 @@ type Git interface {
 	Check(ctx context.Context, provider string, t account.ProviderToken) (forge.User, error)
 	Issue(owner, provider string) (token string, expires time.Time, err error)
 	Redeem(ctx context.Context, access string) (account.Secret, error)
+}
+
+// withGitRoutes adds the handlers of the routes about git hosting.
+func (h *handlers) withGitRoutes(all httpkit.Handlers) httpkit.Handlers {
+	maps.Copy(all, httpkit.Handlers{
+		"search_git_installations":  h.withGit(h.searchInstallations),
+		"search_git_repositories":   h.withGit(h.searchRepositories),
+		"search_git_branches":       h.withGit(h.searchBranches),
+		"search_suggested_tasks":    h.withGit(h.searchTasksToDo),
+		"get_git_info":              h.withGit(h.gitInfo),
+		"get_git_organizations":     h.withGit(h.gitOrganizations),
+		"store_git_providers":       h.withGit(h.storeGitProviders),
+		"delete_git_providers":      h.deleteGitProviders,
+		"issue_git_access_token":    h.withGit(h.issueAccessToken),
+		"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
+	})
+	return all
+}
+
+// withGitEncoders adds the shapes of their errors.
+func withGitEncoders(all map[string]httpkit.ErrorEncoder) map[string]httpkit.ErrorEncoder {
+	for _, id := range []string{"search_git_installations", "search_git_repositories", "search_git_branches", "search_suggested_tasks",
+		"get_git_info", "get_git_organizations"} {
+		all[id] = gitErrors
+	}
+	all["store_git_providers"], all["delete_git_providers"] = providerErrors, providerErrors
+	return all
 }
 
 // gitErrors is a text where it is the provider that does not know the user (V1 0.4).

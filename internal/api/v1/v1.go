@@ -117,14 +117,10 @@ type handlers struct{ Config }
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{cfg}
 	return httpkit.NewAPI(httpkit.APIConfig{Name: "v1", Document: document, MaxBody: cfg.MaxBody,
-		Encode: httpkit.DetailErrors, Encoders: map[string]httpkit.ErrorEncoder{
+		Encode: httpkit.DetailErrors, Encoders: withGitEncoders(map[string]httpkit.ErrorEncoder{
 			"load_settings": settingsErrors, "store_settings": settingsErrors,
-
-			"search_git_installations": gitErrors, "search_git_repositories": gitErrors, "search_git_branches": gitErrors,
-			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
-			"store_git_providers": providerErrors, "delete_git_providers": providerErrors,
 			"queue_pending_message": badRequestErrors,
-		}, Handlers: httpkit.Handlers{
+		}), Handlers: h.withGitRoutes(httpkit.Handlers{
 			"list_app_conversations":        h.listConversations,
 			"search_app_conversations":      h.searchConversations,
 			"count_app_conversations":       h.countConversations,
@@ -192,18 +188,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"get_mcp_login":                 h.loginStatus,
 			"finish_mcp_login":              h.finishLogin,
 
-			"download_conversation": h.download,
-
-			"search_git_installations":  h.withGit(h.searchInstallations),
-			"search_git_repositories":   h.withGit(h.searchRepositories),
-			"search_git_branches":       h.withGit(h.searchBranches),
-			"search_suggested_tasks":    h.withGit(h.searchTasksToDo),
-			"get_git_info":              h.withGit(h.gitInfo),
-			"get_git_organizations":     h.withGit(h.gitOrganizations),
-			"store_git_providers":       h.withGit(h.storeGitProviders),
-			"delete_git_providers":      h.deleteGitProviders,
-			"issue_git_access_token":    h.withGit(h.issueAccessToken),
-			"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
+			"download_conversation":     h.download,
 			"list_agent_profiles":       h.agents().List,
 			"get_agent_profile":         h.agents().Get,
 			"save_agent_profile":        h.agents().Save,
@@ -223,7 +208,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"queue_pending_message":     h.queueMessage,
 
 			"switch_conversation_acp_model": h.switchACPModel,
-		}})
+		})})
 }
 
 // page is one page of any list.
