@@ -228,6 +228,14 @@ func TestANameWithoutAProviderIsLookedForEverywhere(t *testing.T) {
 	if said := w.failedStart(map[string]any{"selected_repository": "acme/gone"}); !strings.Contains(said, "has no repository") {
 		t.Errorf("%q", said)
 	}
+	// One that cannot say is none that has it.
+	empty.Fail(func(rw http.ResponseWriter, _ *http.Request) bool {
+		rw.WriteHeader(http.StatusBadGateway)
+		return true
+	})
+	if _, view := w.begin(map[string]any{"selected_repository": "acme/alpha"}); view.text("git_provider") != "gitlab" {
+		t.Errorf("%s", view.body)
+	}
 }
 
 func TestWhatIsNoRepositoryIsRefusedAtOnce(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"path"
 	"slices"
@@ -101,7 +102,7 @@ func checkRepository(s *account.Settings, req *StartRequest) error {
 	return err
 }
 
-// locateTime bounds how long services are asked before a clone.
+// locateTime bounds how long a service is asked before a clone.
 const locateTime = 15 * time.Second
 
 // locate asks the service whether it has the repository, before a sandbox is made for
@@ -116,21 +117,36 @@ func (e *Engine) locate(ctx context.Context, conv *conversation.Conversation) er
 	if err != nil {
 		return err
 	}
-	candidates := []string{conv.GitProvider}
-	if anywhere := conv.GitProvider == "" && !strings.Contains(conv.Repository, "://"); anywhere {
-		candidates = withToken(settings)
-	}
-	ctx, cancel := context.WithTimeout(ctx, locateTime)
-	defer cancel()
-	var last error
-	for _, provider := range candidates {
-		o, err := originOf(settings, provider, conv.Repository)
-		if err == nil {
-			err = e.ask(ctx, conv, o)
+	if conv.GitProvider != "" || strings.Contains(conv.Repository, "://") {
+		o, err := originOf(settings, conv.GitProvider, conv.Repository)
+		if err != nil {
+			return err
 		}
-		if last = err; err == nil {
+		_, err = e.ask(ctx, conv, o)
+		return err
+	}
+	return e.lookAround(ctx, conv, settings)
+}
+
+// lookAround finds the provider of a name. If nobody has it, and one could not say, it
+// is left open, which means the first provider.
+func (e *Engine) lookAround(ctx context.Context, conv *conversation.Conversation, s *account.Settings) error {
+	var last error
+	unsure := false
+	for _, provider := range withToken(s) {
+		o, err := originOf(s, provider, conv.Repository)
+		found := false
+		if err == nil {
+			found, err = e.ask(ctx, conv, o)
+		}
+		if found {
 			return e.settle(ctx, conv, provider)
 		}
+		unsure = unsure || err == nil
+		last = errors.Join(last, err)
+	}
+	if unsure {
+		return nil
 	}
 	return last
 }
@@ -140,34 +156,34 @@ func withToken(s *account.Settings) []string {
 	return slices.DeleteFunc(forge.Providers(), func(p string) bool { return !s.Secrets.ProviderTokens[p].Token.IsSet() })
 }
 
-// ask returns an error if a repository's service says that there is none, or that the
-// token is wrong.
-func (e *Engine) ask(ctx context.Context, conv *conversation.Conversation, o origin) error {
+// ask reports whether a repository's service has it. The error says that it has not,
+// or that the token is wrong; with neither, the service was not asked or could not say.
+func (e *Engine) ask(ctx context.Context, conv *conversation.Conversation, o origin) (found bool, err error) {
 	if !o.token.IsSet() || o.name == "" {
-		return nil
+		return false, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, locateTime)
+	defer cancel()
 	host, err := e.opt.Forge.Host(ctx, conv.Owner, o.place.Provider)
 	if err == nil {
 		_, err = host.Repository(ctx, o.name)
 	}
+	if err == nil {
+		return true, nil
+	}
 	switch fault.KindOf(err) {
 	case fault.NotFound:
-		return fault.Wrap(err, fault.Invalid, codeNoRepository, "%s (%s) has no repository %s, or the stored token must not see it.",
+		return false, fault.Wrap(err, fault.Invalid, codeNoRepository, "%s (%s) has no repository %s, or the stored token must not see it.",
 			o.place.Title(), o.place.Web.Host, o.name).WithHint("Check its name, git_provider, and the token's rights.")
 	case fault.Unauthenticated, fault.Invalid:
-		return err
+		return false, err
 	}
-	if err != nil {
-		e.opt.Logger.Warn("a repository could not be looked for", "conversation", conv.ID, "provider", o.place.Provider, "error", err)
-	}
-	return nil
+	e.opt.Logger.Warn("a repository could not be looked for", "conversation", conv.ID, "provider", o.place.Provider, "error", err)
+	return false, nil
 }
 
 // settle keeps the provider that was found.
 func (e *Engine) settle(ctx context.Context, conv *conversation.Conversation, provider string) error {
-	if conv.GitProvider == provider {
-		return nil
-	}
 	_, err := e.opt.Store.Conversations().Update(ctx, conv.ID, time.Now().UTC(), func(c *conversation.Conversation) error {
 		c.GitProvider = provider
 		return nil

@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -334,7 +335,7 @@ func TestWhatAServiceRefusesIsSaid(t *testing.T) {
 					var f *fault.Error
 					if !fault.Is(err, c.kind) {
 						t.Errorf("%s: %v", name, err)
-					} else if f, _ = err.(*fault.Error); f == nil || f.RetryAfter != c.wait || f.Public == "" {
+					} else if !errors.As(err, &f) || f.RetryAfter != c.wait || f.Public == "" {
 						t.Errorf("%s: %+v", name, f)
 					}
 					if err != nil && strings.Contains(fmt.Sprintf("%+v %#v", err, err), forgetest.Token) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley/internal/conversation"
+	"parley/internal/fault"
 	"parley/internal/forge"
 	"parley/internal/forge/rest"
 )
@@ -258,6 +259,9 @@ func (h *host) Tasks(ctx context.Context) ([]conversation.SuggestedTask, error) 
 	for _, workspace := range all[:min(len(all), maxWorkspaces)] {
 		found, _, err := get[pullRequest](ctx, h, rest.Path("/workspaces/%s/pullrequests/%s", workspace, me.UUID),
 			url.Values{"state": {"OPEN"}}, forge.Page{Limit: 50})
+		if fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound) { // one without rights hides nothing of the others
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
