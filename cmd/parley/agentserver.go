@@ -30,7 +30,7 @@ them the first start makes one and prints it. Clients send it as X-Session-API-K
 
 These environment variables of other agent servers are understood as well:
 OH_WEB_URL (as --public-url), OH_ALLOW_CORS_ORIGINS_0, ... (as --cors-origins),
-OH_SECRET_KEY. Others that begin with OH_ are named in the log and have no effect.`
+OH_SECRET_KEY (as PARLEY_SECRET_KEY). Others that begin with OH_ are named in the log and have no effect.`
 
 // agentServerFlags are what the command has beside the server's own flags.
 type agentServerFlags struct {
@@ -152,7 +152,7 @@ func translated(env config.Env) []string {
 
 // understood are the beginnings of variables that have an effect.
 func understood() []string {
-	return []string{"OH_SESSION_API_KEYS_", "OH_WEB_URL", "OH_ALLOW_CORS_ORIGINS_"}
+	return []string{"OH_SESSION_API_KEYS_", "OH_WEB_URL", "OH_ALLOW_CORS_ORIGINS_", "OH_SECRET_KEY"}
 }
 
 // warnings tell what has no effect.

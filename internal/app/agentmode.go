@@ -41,7 +41,15 @@ func ServeAgent(ctx context.Context, cfg config.Config, mode AgentMode, version 
 	return serve(ctx, newApp(cfg, &mode, version, log), out)
 }
 
-// agentSpec turns the first template into that of the only sandbox.
+// home is where clients begin: what they make elsewhere is not on this machine.
+func (m *AgentMode) home() string {
+	if m == nil {
+		return ""
+	}
+	return m.Workspace
+}
+
+// specs turns the first template into that of the only sandbox.
 func (m *AgentMode) specs(list []fleet.Spec) []fleet.Spec {
 	only := list[0]
 	only.WorkingDir, only.Warm = m.Workspace, 0

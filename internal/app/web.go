@@ -66,7 +66,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, Places: a.store.Places(), MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
 		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,
-		Cipher:   a.cipher,
+		Cipher: a.cipher, OwnerKeys: a.agent != nil, Home: a.agent.home(),
 		Previews: agentserver.PreviewConfig{Register: previews, URLs: urls, Reach: a.fleet.Reach, Exposed: book.Of, SharedOrigin: a.cfg.PreviewSharedOrigin}})
 	if err != nil {
 		return nil, err

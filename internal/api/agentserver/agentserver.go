@@ -121,6 +121,9 @@ type Config struct {
 	// OwnerKeys lets sandbox keys do what else needs their owner's: both are one, where
 	// the server serves one sandbox and its only user.
 	OwnerKeys bool
+	// Home is where clients that ask for the home directory are to begin; "" = the
+	// sandbox's own home.
+	Home string
 	Heartbeat time.Duration // of event streams, 0 = 10 s
 }
 

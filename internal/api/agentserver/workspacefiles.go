@@ -185,6 +185,9 @@ func (s *Server) fileHome(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := r.Params(&q); err != nil {
 		return err
 	}
+	if home := s.cfg.Home; home != "" {
+		return httpkit.JSON(w, http.StatusOK, map[string]any{"home": home, "favorites": []location{{path.Base(home), home}}, "locations": []location{{"/", "/"}}})
+	}
 	ws, err := s.workspaceOf(r.Context(), r.Principal)
 	if err != nil {
 		return err
