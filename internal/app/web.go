@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"parley/internal/api/agentserver"
@@ -110,6 +111,12 @@ func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpk
 		Parts: parts, Version: a.version.Number, Demo: a.cfg.Demo})
 }
 
+// inSandbox reports paths whose requests look into a sandbox, whatever the method
+// (agent protocol 1.2).
+func inSandbox(path string) bool {
+	return strings.Contains(path, "/api/git/") || strings.Contains(path, "/api/file/") || strings.Contains(path, "/api/bash/")
+}
+
 // previewHost is the domain below which previews have origins of their own. On
 // this machine every browser takes names below localhost for it.
 func (a *App) previewHost() string {
@@ -125,6 +132,9 @@ func touching(about *ops.About, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions:
+			if inSandbox(r.URL.Path) {
+				about.Touch()
+			}
 		default:
 			about.Touch()
 		}

@@ -165,7 +165,7 @@ func join(known []Change, fresh string) []Change {
 // parseRaw reads the output of git diff --raw -z, as far as it goes. A file is listed
 // once, also if git names it twice, as it does in a merge.
 func parseRaw(text string) []Change {
-	fields := strings.Split(whole(text), "\x00")
+	fields := strings.Split(strings.TrimSuffix(whole(text), "\x00"), "\x00")
 	var all []Change
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(fields); {
