@@ -74,12 +74,16 @@ type hostWorkspace struct {
 // message whether or not a client asks for it.
 const titleProcessor = "SetTitleCallbackProcessor"
 
+// loggingProcessor has no effect that a client could see: it is an example of the
+// contract's. The others post to services, and are refused until they do.
+const loggingProcessor = "LoggingCallbackProcessor"
+
 // supported refuses what would change the conversation essentially and is not
 // built, instead of dropping it silently.
 func (s *startRequest) supported() error {
 	what := ""
 	for _, p := range s.Processors {
-		if p.Kind != titleProcessor {
+		if p.Kind != titleProcessor && p.Kind != loggingProcessor {
 			what = fmt.Sprintf("The event processor %s (processors)", p.Kind)
 		}
 	}
