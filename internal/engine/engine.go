@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -125,6 +126,7 @@ type Engine struct {
 	tasks     map[string]*conversation.StartTask // unfinished start tasks, fresher than the store
 	closed    bool
 	drained   chan struct{}
+	unloaded  int      // conversations, since memory was given back
 	toolboxes sync.Map // of *toolbox, by their tools' names
 	sessions  map[conversation.ID]*session
 	hooks     map[conversation.ID]map[*context.CancelCauseFunc]struct{} // that runHooks runs
@@ -258,7 +260,16 @@ func (e *Engine) unload(l *live) {
 	defer e.mu.Unlock()
 	delete(e.live, l.id)
 	close(l.closed)
+	if e.unloaded++; e.unloaded >= releaseAfter && e.unloaded > len(e.live) && !e.closed {
+		e.unloaded = 0
+		e.jobs.Go(debug.FreeOSMemory)
+	}
 }
+
+// releaseAfter is how many conversations are unloaded before their memory is given
+// back to the system. A server that does nothing does not collect its garbage for
+// minutes, and keeps what it collected for longer.
+const releaseAfter = 100
 
 // Busy reports whether a conversation of the sandbox is running or starting: a
 // clone or a set-up script must not be frozen in the middle.

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -36,7 +37,7 @@ const (
 func (b *bench) scale() error {
 	b.data = "scale"
 	defer func() { b.data = "" }()
-	ids, long, err := b.seedMany()
+	ids, err := b.seedMany()
 	if err != nil {
 		return err
 	}
@@ -46,8 +47,7 @@ func (b *bench) scale() error {
 	defer b.stop()
 	for _, measure := range []func() error{
 		func() error { return b.lists(ids) },
-		func() error { return b.reconnects(long) },
-		b.followers, b.running,
+		b.reconnects, b.followers, b.running,
 	} {
 		if err := measure(); err != nil {
 			return err
@@ -56,17 +56,20 @@ func (b *bench) scale() error {
 	return nil
 }
 
-// seedMany writes conversations straight into the store, and one long log.
-func (b *bench) seedMany() (ids []string, long conversation.ID, err error) {
+// seedMany writes conversations straight into the store.
+func (b *bench) seedMany() (ids []string, err error) {
 	dir := filepath.Join(b.dir, b.data)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
 	keys, err := vault.Open(dir)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	ctx := context.Background()
 	s, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(dir, "parley.db"), Sealer: keys})
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	begin := time.Now().UTC().Add(-manyConversations * time.Second)
@@ -78,11 +81,7 @@ func (b *bench) seedMany() (ids []string, long conversation.ID, err error) {
 			Title: fmt.Sprintf("Conversation %d", i), AgentKind: "openhands", Tags: map[string]string{"n": strconv.Itoa(i)},
 			Summary: conversation.Summary{Status: conversation.Idle}, Options: conversation.Options{MaxIterations: 1}, CreatedAt: at, UpdatedAt: at})
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	long, err = seedLog(ctx, s, 10_000)
-	return ids, long, err
+	return ids, err
 }
 
 // each calls do for 0..n-1 from several goroutines, and returns the first error.
@@ -138,25 +137,39 @@ func (b *bench) lists(ids []string) error {
 
 // reconnects lets clients join a log that grows, at random places, and checks that
 // none of them sees a gap or an event twice.
-func (b *bench) reconnects(id conversation.ID) error {
+func (b *bench) reconnects() error {
+	const length = 3000
+	id, _, err := b.conversation(map[string]any{})
+	if err != nil {
+		return err
+	}
+	say := func() error {
+		m := message("more")
+		m["run"] = false
+		return b.call("POST", "/api/v1/app-conversations/"+id+"/send-message", m, nil)
+	}
+	if err := each(16, length, func(int) error { return say() }); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	var writer sync.WaitGroup
-	writer.Go(func() {
+	wrote := make(chan error, 1)
+	go func() {
 		for ctx.Err() == nil {
-			m := message("more")
-			m["run"] = false
-			_ = b.call("POST", "/api/v1/app-conversations/"+string(id)+"/send-message", m, nil) // ends with the server
+			if err := say(); err != nil {
+				wrote <- err
+				return
+			}
 			time.Sleep(5 * time.Millisecond)
 		}
-	})
+		wrote <- nil
+	}()
 	samples := make([]time.Duration, manyReconnects)
-	err := each(32, manyReconnects, func(i int) (err error) {
-		samples[i], err = b.reconnect(id, rand.Int64N(10_000), 1+rand.IntN(150)) //nolint:gosec // a sample
+	err = each(32, manyReconnects, func(i int) (err error) {
+		samples[i], err = b.reconnect(id, rand.Int64N(length), 1+rand.IntN(150)) //nolint:gosec // a sample
 		return err
 	})
 	cancel()
-	writer.Wait()
-	if err != nil {
+	if err := errors.Join(err, <-wrote); err != nil {
 		return err
 	}
 	b.add(fmt.Sprintf("a reconnect with a cursor, until the first event (%d, 32 at a time, no gap, no double)", manyReconnects), "", samples)
@@ -165,10 +178,10 @@ func (b *bench) reconnects(id conversation.ID) error {
 
 // reconnect follows a log from a cursor on for some events and returns how long the
 // first one took.
-func (b *bench) reconnect(id conversation.ID, after int64, n int) (first time.Duration, err error) {
+func (b *bench) reconnect(id string, after int64, n int) (first time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/api/v1/conversation/"+string(id)+"/events/stream", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/api/v1/conversation/"+id+"/events/stream", nil)
 	if err != nil {
 		return 0, err
 	}

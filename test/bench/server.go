@@ -60,7 +60,8 @@ func (b *bench) start() (time.Duration, error) {
 	b.url = "http://" + address
 	b.cmd = exec.Command(b.bin, "serve", "--listen", address, "--data", filepath.Join(b.dir, cmp.Or(b.data, "d")),
 		"--sandbox", b.sandbox, "--max-sandboxes", "2000", "--demo")
-	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "SESSION_API_KEY=" + key, "PARLEY_LOG_LEVEL=warn"}
+	b.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir, "SESSION_API_KEY=" + key, "PARLEY_LOG_LEVEL=warn",
+		"PARLEY_LLM_CONCURRENCY=1000"} // models here are not what is measured
 	b.cmd.Stderr = os.Stderr
 	begin := time.Now()
 	if err := b.cmd.Start(); err != nil {

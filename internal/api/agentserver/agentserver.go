@@ -135,13 +135,14 @@ type Server struct {
 	socket *httpkit.Schema // of client frames
 	bash   *httpkit.Schema // of those on the bash socket
 	open   openPreviews
+	shared *sharing
 }
 
 // New makes a server.
 func New(cfg Config) (*Server, error) {
 	p := &cfg.Previews
 	p.Connections, p.FirstByte = cmp.Or(p.Connections, previewConnections), cmp.Or(p.FirstByte, previewFirstByte)
-	s := &Server{cfg: cfg, open: openPreviews{most: p.Connections, count: map[string]int{}}}
+	s := &Server{cfg: cfg, shared: newSharing(), open: openPreviews{most: p.Connections, count: map[string]int{}}}
 	var err error
 	s.api, err = httpkit.NewAPI(httpkit.APIConfig{Name: "agent", Document: document, Handlers: s.handlers(),
 		Encode: httpkit.AgentErrors, Encoders: map[string]httpkit.ErrorEncoder{"list_chat_models": chatErrors, "create_chat_completion": chatErrors},

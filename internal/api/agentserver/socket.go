@@ -246,7 +246,7 @@ func (c *client) encode(ctx context.Context, item stream.Item) ([][]byte, error)
 	}
 	frames := make([][]byte, len(item.Events))
 	for i, e := range item.Events {
-		raw, err := eventwire.WithoutNulls(e.Raw)
+		raw, err := c.s.shared.withoutNulls(c.id, &e)
 		if err != nil {
 			return nil, err
 		}
@@ -261,6 +261,10 @@ func one(frame []byte, err error) ([][]byte, error) {
 
 // state renders the full_state event. Its value keeps nulls: clients index it.
 func (c *client) state(ctx context.Context) ([]byte, error) {
+	return c.s.shared.state(ctx, stateKey{c.id, c.sc}, c.render)
+}
+
+func (c *client) render(ctx context.Context) ([]byte, error) {
 	v, err := c.s.cfg.Engine.View(ctx, c.sc.owner, c.id)
 	if err != nil {
 		return nil, err

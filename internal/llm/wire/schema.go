@@ -15,8 +15,12 @@ const anyObject = `{"type":"object","properties":{}}`
 // tool of an MCP server would spoil every request. What alternatives say of
 // properties is kept as far as one object can say it: a property of any of them
 // is allowed, one that all of them demand is demanded. A schema that needs none
-// of this is returned as it came.
-func ObjectSchema(raw json.RawMessage) json.RawMessage {
+// of this is returned as it came. The result must not be changed.
+func ObjectSchema(raw json.RawMessage) json.RawMessage { return schemas.get(raw, objectSchema) }
+
+var schemas memo
+
+func objectSchema(raw json.RawMessage) json.RawMessage {
 	members := Object(raw)
 	if len(members) == 0 {
 		return json.RawMessage(anyObject)

@@ -31,6 +31,15 @@ func (c *clause) equal(col, v string) {
 	}
 }
 
+// owned adds the condition that the owner is v, unless v is empty, in a form that no
+// index is used for: beside a list of ids SQLite would take the owner's index and
+// read all of the owner's rows.
+func (c *clause) owned(v string) {
+	if v != "" {
+		c.and("owner || '' =", v)
+	}
+}
+
 // contains adds a search for a lower-case copy of v, unless v is empty.
 func (c *clause) contains(col, v string) {
 	if v != "" {

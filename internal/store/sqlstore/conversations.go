@@ -54,7 +54,7 @@ func (c conversations) Batch(ctx context.Context, owner string, ids []conversati
 	}
 	out, err := batch(names, func(part []string) ([]*conversation.Conversation, error) {
 		var where clause
-		where.equal("owner", owner)
+		where.owned(owner)
 		where.in("id", part)
 		return collect(ctx, c.s.reads, c.s.scanConversation, selectConversation+where.where(), where.args...)
 	}, func(conv *conversation.Conversation) string { return string(conv.ID) })

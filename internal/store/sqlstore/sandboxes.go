@@ -105,7 +105,7 @@ func (s sandboxes) BySessionKey(ctx context.Context, h account.KeyHash) (*store.
 func (s sandboxes) Batch(ctx context.Context, owner string, ids []string) ([]*store.Sandbox, error) {
 	out, err := batch(ids, func(part []string) ([]*store.Sandbox, error) {
 		where := &clause{}
-		where.equal("owner", owner)
+		where.owned(owner)
 		where.in("id", part)
 		return collect(ctx, s.s.reads, s.scan, selectSandbox+where.where(), where.args...)
 	}, func(b *store.Sandbox) string { return b.ID })

@@ -42,7 +42,7 @@ func scanTask(rows row) (*conversation.StartTask, error) {
 func (s startTasks) Batch(ctx context.Context, owner string, ids []string) ([]*conversation.StartTask, error) {
 	out, err := batch(ids, func(part []string) ([]*conversation.StartTask, error) {
 		where := &clause{}
-		where.equal("owner", owner)
+		where.owned(owner)
 		where.in("id", part)
 		return collect(ctx, s.s.reads, scanTask, selectTask+where.where(), where.args...)
 	}, func(t *conversation.StartTask) string { return t.ID })

@@ -198,7 +198,7 @@ func (h webhooks) Logs(ctx context.Context, ids []conversation.ID) ([]store.Webh
 func (h webhooks) Behind(ctx context.Context, endpoint string, after conversation.ID, limit int) ([]store.WebhookLog, error) {
 	found, err := collect(ctx, h.s.reads, scanLog, `SELECT c.id, c.owner, c.tags FROM webhook_endpoints e
 		CROSS JOIN conversations c LEFT JOIN webhook_cursors w ON w.endpoint = e.id AND w.conversation = c.id
-		WHERE e.id = $1 AND +c.owner = e.owner AND c.id > $2 AND c.head > 0
+		WHERE e.id = $1 AND c.owner || '' = e.owner AND c.id > $2 AND c.head > 0
 		AND (w.next_seq < c.head OR w.next_seq IS NULL AND c.last_event_at >= e.since) ORDER BY c.id LIMIT $3`, endpoint, string(after), clamp(limit, maxIn))
 	return found, h.s.fail(ctx, "store.webhooks.behind", err)
 }

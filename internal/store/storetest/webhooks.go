@@ -38,9 +38,10 @@ func (s *suite) register(owner, id string, seconds int) *store.WebhookEndpoint {
 	return e
 }
 
-func (s *suite) endpoint(id string) *store.WebhookEndpoint {
+// endpoint returns the one called e.
+func (s *suite) endpoint() *store.WebhookEndpoint {
 	s.Helper()
-	e, err := s.Webhooks().Get(s.ctx, "", id)
+	e, err := s.Webhooks().Get(s.ctx, "", "e")
 	s.ok(err)
 	return e
 }
@@ -51,7 +52,7 @@ func webhookRoundTrip(s *suite) {
 	e.Filter = store.WebhookFilter{Conversations: []conversation.ID{"a", "b"}, Tags: map[string]string{"k": "v"},
 		Kinds: []string{"MessageEvent"}, StatusOnly: true}
 	s.ok(s.Webhooks().Create(s.ctx, e, 1))
-	s.equal(s.endpoint("e"), e)
+	s.equal(s.endpoint(), e)
 	s.fails(s.Webhooks().Create(s.ctx, endpoint("o", "e", 2), 100), fault.Conflict, store.CodeExists)
 	s.fails(s.Webhooks().Create(s.ctx, endpoint("", "x", 2), 100), fault.Internal, "")
 	active, err := s.Webhooks().Active(s.ctx)
@@ -95,7 +96,7 @@ func webhookUpdate(s *suite) {
 	want.Since, want.Epoch, want.UpdatedAt, want.Filter.Kinds = at(5), 2, at(6), []string{"K"}
 	want.LastError, want.FailingSince = "no", at(3)
 	s.equal(got, &want)
-	s.equal(s.endpoint("e"), &want)
+	s.equal(s.endpoint(), &want)
 	for _, change := range []func(*store.WebhookEndpoint) error{
 		func(*store.WebhookEndpoint) error { return errors.New("mine") },
 		func(e *store.WebhookEndpoint) error { e.Owner = "p"; return nil },
@@ -105,7 +106,7 @@ func webhookUpdate(s *suite) {
 			s.Error("a wrong change was stored")
 		}
 	}
-	s.equal(s.endpoint("e"), &want)
+	s.equal(s.endpoint(), &want)
 }
 
 func webhookMost(s *suite) {
@@ -280,11 +281,11 @@ func webhookRecord(s *suite) {
 	p, err := s.Webhooks().Deliveries(s.ctx, store.WebhookQuery{Endpoint: "e"})
 	s.ok(err)
 	s.equal(p.Items, []store.WebhookDelivery{again})
-	e := s.endpoint("e")
+	e := s.endpoint()
 	s.equal([]any{e.FailingSince, e.LastError, e.DeliveredAt}, []any{at(11), "still", time.Time{}})
 	again.Delivered, again.Error, again.UpdatedAt, again.RetryAt, again.Status = true, "", at(30), time.Time{}, 204
 	s.ok(s.Webhooks().Record(s.ctx, nil, again, 10))
-	e = s.endpoint("e")
+	e = s.endpoint()
 	s.equal([]any{e.FailingSince, e.LastError, e.DeliveredAt}, []any{time.Time{}, "", at(30)})
 	s.ok(s.Webhooks().Record(s.ctx, c, store.WebhookDelivery{Endpoint: "none", ID: "x"}, 10))
 	s.equal(s.deliveries(store.WebhookQuery{Endpoint: "none"}), "")
