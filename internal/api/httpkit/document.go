@@ -199,6 +199,7 @@ func Merge(title, version string, parts ...Part) ([]byte, error) {
 			return nil, err
 		}
 		portable(doc)
+		tellApart(doc)
 		renameClashes(doc, p.Name, components)
 		for _, section := range sections {
 			maps.Copy(components[section], child(doc, "components", section))

@@ -61,3 +61,17 @@ func count(list []any, want any) int {
 	}
 	return n
 }
+
+// tellApart names what is no schema after what it is: generators make types of all of
+// them, and a response is often called as the schema that it has.
+func tellApart(doc map[string]any) {
+	for section, suffix := range map[string]string{"parameters": "Parameter", "responses": "Response"} {
+		own := child(doc, "components", section)
+		for _, name := range sortedKeys(own) {
+			base := "#/components/" + section + "/"
+			own[name+suffix] = own[name]
+			delete(own, name)
+			renameRefs(doc, base+name, base+name+suffix)
+		}
+	}
+}

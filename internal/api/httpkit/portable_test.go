@@ -34,3 +34,18 @@ func TestServedSchemasAreOnesThatGeneratorsUnderstand(t *testing.T) {
 		})
 	}
 }
+
+func TestResponsesAreNotCalledAsSchemas(t *testing.T) {
+	doc := map[string]any{
+		"paths": map[string]any{"/a": map[string]any{"$ref": "#/components/responses/Error"}},
+		"components": map[string]any{"responses": map[string]any{"Error": map[string]any{"$ref": "#/components/schemas/Error"}},
+			"schemas": map[string]any{"Error": map[string]any{}}, "parameters": map[string]any{"Error": map[string]any{}}}}
+	tellApart(doc)
+	want := map[string]any{
+		"paths": map[string]any{"/a": map[string]any{"$ref": "#/components/responses/ErrorResponse"}},
+		"components": map[string]any{"responses": map[string]any{"ErrorResponse": map[string]any{"$ref": "#/components/schemas/Error"}},
+			"schemas": map[string]any{"Error": map[string]any{}}, "parameters": map[string]any{"ErrorParameter": map[string]any{}}}}
+	if diff := cmp.Diff(want, doc); diff != "" {
+		t.Error(diff)
+	}
+}
