@@ -74,8 +74,9 @@ func session(t *testing.T, c client) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
 	home := t.TempDir()
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + agent.Base, "COMPAT_KEY=" + agent.Key,
-		"COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
+	// The owner's key: a sandbox's own opens no settings.
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + agent.Base,
+		"COMPAT_KEY=" + parleytest.Key, "COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
 	cmd.Dir = home
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

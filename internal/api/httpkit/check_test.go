@@ -263,13 +263,13 @@ components: {schemas: {Thing: `+schema+`, Same: {type: string}}}`)}
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		t.Fatal(err)
 	}
-	if got := doc.Paths["/b/x"]["get"]; got.ID != "b_get" || got.Responses["200"].Content["application/json"].Schema["$ref"] != "#/components/schemas/b.Thing" {
+	if got := doc.Paths["/b/x"]["get"]; got.ID != "b_get" || got.Responses["200"].Content["application/json"].Schema["$ref"] != "#/components/schemas/Thing.b" {
 		t.Errorf("%+v", got)
 	}
 	if got := doc.Paths["/a/x"]["get"].Responses["200"].Content["application/json"].Schema["$ref"]; got != "#/components/schemas/Thing" {
 		t.Errorf("%s", got)
 	}
-	want := map[string]any{"Thing": map[string]any{"type": "string"}, "b.Thing": map[string]any{"type": "integer"}, "Same": map[string]any{"type": "string"}}
+	want := map[string]any{"Thing": map[string]any{"type": "string"}, "Thing.b": map[string]any{"type": "integer"}, "Same": map[string]any{"type": "string"}}
 	if d := cmp.Diff(want, doc.Components.Schemas); d != "" {
 		t.Error(d)
 	}

@@ -198,6 +198,8 @@ func Merge(title, version string, parts ...Part) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		portable(doc)
+		tellApart(doc)
 		renameClashes(doc, p.Name, components)
 		for _, section := range sections {
 			maps.Copy(components[section], child(doc, "components", section))
@@ -233,9 +235,9 @@ func renameClashes(doc map[string]any, prefix string, taken map[string]map[strin
 		for _, name := range sortedKeys(own) {
 			if other, ok := taken[section][name]; ok && !reflect.DeepEqual(other, own[name]) {
 				base := "#/components/" + section + "/"
-				own[prefix+"."+name] = own[name]
+				own[name+"."+prefix] = own[name]
 				delete(own, name)
-				renameRefs(doc, base+name, base+prefix+"."+name)
+				renameRefs(doc, base+name, base+name+"."+prefix)
 			}
 		}
 	}

@@ -166,9 +166,9 @@ def _():
 @step("reconnect after a crash of the server")
 def _():
     before = [e.id for e in conversation.state.events]
+    count = len(events)
     say(do="restart")
     sys.stdin.readline()
-    count = len(events)
     eventually("the socket", lambda: any(isinstance(e, ConversationStateUpdateEvent) and e.key == "full_state" for e in events[count:]))
     message("you are back")
     seen(MessageEvent, lambda e: "You said: you are back" in e.model_dump_json())
