@@ -123,7 +123,7 @@ type Config struct {
 	OwnerKeys bool
 	// Home is where clients that ask for the home directory are to begin; "" = the
 	// sandbox's own home.
-	Home string
+	Home      string
 	Heartbeat time.Duration // of event streams, 0 = 10 s
 }
 
