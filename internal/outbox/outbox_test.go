@@ -53,7 +53,7 @@ func newOffice(t testing.TB, change func(*outbox.Options)) *office {
 	dial, err := egress.Dialer(egress.Config{Allow: []string{"127.0.0.1"}, Key: "webhook_allow_private"})
 	check(t, err)
 	o := &office{TB: t, db: db, opt: outbox.Options{Store: db.Webhooks(), Log: db.Events(), Dial: dial,
-		Backoff: []time.Duration{time.Millisecond, 5 * time.Millisecond}, Timeout: 5 * time.Second}}
+		Backoff: []time.Duration{time.Millisecond, 5 * time.Millisecond}, Timeout: time.Minute}}
 	if change != nil {
 		change(&o.opt)
 	}
@@ -231,7 +231,7 @@ func (r *receiver) accepted(id conversation.ID) (seqs []int64) {
 
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(90 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s did not happen", what)
 		}
