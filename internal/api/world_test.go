@@ -21,6 +21,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/api/agentserver"
+	"parley/internal/api/device"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/httpkit/httpkittest"
 	"parley/internal/api/ops"
@@ -227,6 +228,7 @@ type config struct {
 	// collections are the server's; read at each use.
 	collections []extension.Bundle
 	world       *world
+	now         func() time.Time // of logins of devices; nil = the clock
 }
 
 func newWorld(t testing.TB, steps ...step) *world { return newWorldWith(t, nil, steps...) }
@@ -344,13 +346,15 @@ func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
 	check(w.TB, err)
 	open, err := shared.New(shared.Config{Engine: w.engine, URLs: urls})
 	check(w.TB, err)
+	devices, err := device.New(device.Config{Keys: w.store.Accounts(), URLs: urls, Now: c.now})
+	check(w.TB, err)
 	operations, err := ops.New(ops.Config{Version: "0.1.0", Ready: c.agent.Ready, ServerInfo: about.ServerInfo,
 		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{one.Part(), open.Part(), agent.Part()}})
 	check(w.TB, err)
-	mux, err := httpkit.NewMux(one, open, operations)
+	mux, err := httpkit.NewMux(one, open, devices, operations)
 	check(w.TB, err)
 	w.server = httptest.NewServer(httpkit.NewGuard(c.guard).Wrap(agent.Handler(mux)))
-	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), open.Part(), agent.Part(), operations.Part())
+	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), open.Part(), devices.Part(), agent.Part(), operations.Part())
 	check(w.TB, err)
 	w.checker, err = httpkittest.New(merged)
 	check(w.TB, err)

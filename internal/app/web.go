@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/internal/api/agentserver"
+	"parley/internal/api/device"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/ops"
 	"parley/internal/api/shared"
@@ -95,11 +96,15 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	operations, err := a.operations(about, metrics, urls, zero.Part(), one.Part(), open.Part(), agent.Part())
+	devices, err := device.New(device.Config{Keys: a.store.Accounts(), URLs: urls})
 	if err != nil {
 		return nil, err
 	}
-	mux, err := httpkit.NewMux(zero, one, open, operations)
+	operations, err := a.operations(about, metrics, urls, zero.Part(), one.Part(), open.Part(), devices.Part(), agent.Part())
+	if err != nil {
+		return nil, err
+	}
+	mux, err := httpkit.NewMux(zero, one, open, devices, operations)
 	if err != nil {
 		return nil, err
 	}

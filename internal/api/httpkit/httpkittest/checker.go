@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -21,6 +22,7 @@ const resource = "file:///openapi.json"
 
 // Checker knows a merged document.
 type Checker struct {
+	mu       sync.Mutex // the compiler is not for many at once
 	doc      map[string]any
 	compiler *jsonschema.Compiler
 	paths    []pathPattern
@@ -65,6 +67,8 @@ func New(openapi []byte) (*Checker, error) {
 // operation may answer (401, 413, 422, 5xx) need not be documented, but then
 // still a JSON body.
 func (c *Checker) Check(method, path string, status int, header http.Header, body []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	pattern := c.pattern(path)
 	op := c.at("paths", pattern, strings.ToLower(method))
 	if op == nil {
