@@ -127,10 +127,13 @@ func TestProfilesOverBothAPIs(t *testing.T) {
 	if code := s.CallAs(key, "GET", agent, nil, &list); code != 200 || len(list.Profiles) != 1 || !list.Profiles[0].APIKeySet || *list.Active != "priced" {
 		t.Errorf("%d %+v", code, list)
 	}
-	if code := s.CallAs(key, "POST", agent+"/other", map[string]any{"llm": pricedLLM(model.URL(), "model", "openai/other")}, nil); code != 201 {
+	if code := s.CallAs(key, "POST", agent+"/other", map[string]any{"llm": pricedLLM(model.URL())}, nil); code != 403 {
+		t.Errorf("a sandbox's key changes its owner's profiles: %d", code)
+	}
+	if code := s.Call("POST", strings.TrimPrefix(agent, s.URL)+"/other", map[string]any{"llm": pricedLLM(model.URL(), "model", "openai/other")}, nil); code != 201 {
 		t.Errorf("save over the agent protocol: %d", code)
 	}
-	if code := s.CallAs(key, "POST", agent+"/other/activate", map[string]any{}, nil); code != 200 {
+	if code := s.Call("POST", strings.TrimPrefix(agent, s.URL)+"/other/activate", map[string]any{}, nil); code != 200 {
 		t.Errorf("activate over the agent protocol: %d", code)
 	}
 	var settings map[string]any
