@@ -196,15 +196,17 @@ func TestSavedPlaces(t *testing.T) {
 	if got := lists(key); got != `{"workspaceParents":[],"workspaces":[]}` {
 		t.Errorf("%s", got)
 	}
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"path": "/work/one/", "name": "One", "parentPath": "/work", "unknown": 1})
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"path": "/work/two", "parentPath": nil})
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"path": "/work/one", "name": "First", "id": "x"})
-	p.agent(200, "POST", "/api/workspaces/parents", map[string]any{"path": "/work"})
+	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one/", "name": "One", "parentPath": "/work", "unknown": 1}}})
+	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/two", "parentPath": nil}}})
+	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one", "name": "First", "id": "x"}}})
+	p.agent(200, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/work"}}})
 	if got := lists(key); got != `{"workspaceParents":[{"id":"/work","name":"work","path":"/work"}],"workspaces":[{"id":"x","name":"First","path":"/work/one"},{"id":"/work/two","name":"two","path":"/work/two"}]}` {
 		t.Errorf("%s", got)
 	}
-	p.agent(400, "POST", "/api/workspaces", map[string]any{"path": "relative"})
+	p.agent(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "relative"}}})
 	p.agent(422, "POST", "/api/workspaces", map[string]any{})
+	p.agent(422, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"name": "no path"}}})
+	p.agent(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/good"}, map[string]any{"path": "bad"}}}) // none is saved
 	if a := p.agent(200, "DELETE", "/api/workspaces?path="+url.QueryEscape("/work/one/"), nil); a.at("deleted") != true {
 		t.Errorf("%s", a.body)
 	}

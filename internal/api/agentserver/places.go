@@ -42,26 +42,42 @@ func (s *Server) listPlaces(w http.ResponseWriter, r *httpkit.Request) error {
 	return httpkit.JSON(w, http.StatusOK, map[string]any{"workspaces": lists[store.PlaceWorkspace], "workspaceParents": lists[store.PlaceParent]})
 }
 
-func (s *Server) savePlace(kind string) httpkit.Handler {
+// savePlaces adds entries to one of the lists and answers with both.
+func (s *Server) savePlaces(kind string) httpkit.Handler {
 	return func(w http.ResponseWriter, r *httpkit.Request) error {
-		var p savedPlace
-		if err := r.Body(&p); err != nil {
+		var q struct {
+			Workspaces []savedPlace `json:"workspaces"`
+			Parents    []savedPlace `json:"parents"`
+		}
+		if err := r.Body(&q); err != nil {
 			return err
 		}
-		if err := absolute(p.Path); err != nil {
-			return err
+		all := q.Workspaces
+		if kind == store.PlaceParent {
+			all = q.Parents
 		}
-		p.Path = path.Clean(p.Path)
-		p.ID, p.Name = cmp.Or(p.ID, p.Path), cmp.Or(p.Name, path.Base(p.Path))
-		doc, err := json.Marshal(p)
-		if err != nil {
-			return err
+		for _, p := range all { // none is saved if one is wrong
+			if err := absolute(p.Path); err != nil {
+				return err
+			}
 		}
-		if err := s.cfg.Places.Save(r.Context(), r.Principal.Owner, store.SavedPlace{Kind: kind, Path: p.Path, Doc: doc}, maxPlaces); err != nil {
-			return err
+		for _, p := range all {
+			if err := s.savePlace(r.Context(), r.Principal.Owner, kind, p); err != nil {
+				return err
+			}
 		}
-		return httpkit.JSON(w, http.StatusOK, p)
+		return s.listPlaces(w, r)
 	}
+}
+
+func (s *Server) savePlace(ctx context.Context, owner, kind string, p savedPlace) error {
+	p.Path = path.Clean(p.Path)
+	p.ID, p.Name = cmp.Or(p.ID, p.Path), cmp.Or(p.Name, path.Base(p.Path))
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Places.Save(ctx, owner, store.SavedPlace{Kind: kind, Path: p.Path, Doc: doc}, maxPlaces)
 }
 
 func (s *Server) deletePlace(kind string) httpkit.Handler {
