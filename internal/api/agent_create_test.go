@@ -468,3 +468,20 @@ func TestAgentCreateAtOnce(t *testing.T) {
 		t.Errorf("statuses %v", got)
 	}
 }
+
+// Who deletes a conversation over the agent protocol works in its sandbox and goes on
+// there, also after the last one.
+func TestAgentDeleteKeepsTheSandbox(t *testing.T) {
+	b := newBench(t)
+	for range 2 {
+		all := b.as(b.key, "GET", conversations+"/search", nil).is(200).list("items")
+		for i := range all {
+			id := walk(t, all, i, "id").(string)
+			b.as(b.key, "DELETE", conversations+"/"+id, nil).is(200)
+		}
+		if a := b.call(200, "GET", "/api/v1/sandboxes?id="+b.sandbox, nil); a.text(0, "status") != "RUNNING" {
+			t.Fatalf("%s", a.body)
+		}
+		b.post(201, conversations, b.with(nil))
+	}
+}

@@ -625,3 +625,16 @@ func (w *world) readAll(id string, n, messages int) error {
 	}
 	return nil
 }
+
+// A client that listens for the end of a run only after it has read the answer to the
+// request is told of it, also if the run was over before.
+func TestARunThatIsOverAtOnceIsToldAgain(t *testing.T) {
+	b := newBench(t)
+	a := b.post(201, conversations, b.with(nil))
+	s := b.dial("/sockets/events/"+a.text("id"), b.key)
+	s.until(func(e map[string]any) bool { return e["key"] == "full_state" })
+	b.post(200, conversations+"/"+a.text("id")+"/run", map[string]any{}) // nothing to do
+	for range 2 {
+		s.until(func(e map[string]any) bool { return e["key"] == "full_state" })
+	}
+}

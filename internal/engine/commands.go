@@ -212,6 +212,29 @@ func (e *Engine) Run(ctx context.Context, owner string, id conversation.ID) erro
 	})
 }
 
+// remindAfter is when Remind tells the state: later than any client needs to read an
+// answer, and before a user wonders.
+const remindAfter = 750 * time.Millisecond
+
+// Remind tells followers the state again in a moment if nothing runs then. Some clients
+// listen for a run's end only after they have read the answer to the request that began
+// it, and wait for ever if the run was over before (Python SDK 1.43).
+func (e *Engine) Remind(owner string, id conversation.ID) {
+	e.job(func() {
+		select {
+		case <-time.After(remindAfter):
+		case <-e.ctx.Done():
+			return
+		}
+		_ = e.do(e.ctx, owner, id, func(l *live) error { // a conversation that is gone has no followers
+			if l.state.Status != conversation.Running {
+				e.opt.Hub.Snapshot(id, l.state.Head)
+			}
+			return nil
+		})
+	})
+}
+
 // Pause stops the run at the next step boundary, and those of its sub-agents: all have
 // been told when it returns. A goal that is being judged is stopped at once.
 func (e *Engine) Pause(ctx context.Context, owner string, id conversation.ID) error {
@@ -289,8 +312,17 @@ func (l *live) interrupt(done chan struct{}) {
 // unless another conversation uses it. A caller who leaves does not stop it half
 // way.
 func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) error {
+	return e.delete(ctx, owner, id, false)
+}
+
+// DeleteInside is Delete for who works in the sandbox and goes on there: it stays.
+func (e *Engine) DeleteInside(ctx context.Context, owner string, id conversation.ID) error {
+	return e.delete(ctx, owner, id, true)
+}
+
+func (e *Engine) delete(ctx context.Context, owner string, id conversation.ID, keepSandbox bool) error {
 	done := make(chan error, 1)
-	if !e.job(func() { done <- e.remove(e.ctx, owner, id) }) {
+	if !e.job(func() { done <- e.remove(e.ctx, owner, id, keepSandbox) }) {
 		return errStopping()
 	}
 	select {
@@ -301,7 +333,7 @@ func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) e
 	}
 }
 
-func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) error {
+func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID, keepSandbox bool) error {
 	conv, err := e.opt.Store.Conversations().Get(ctx, owner, id)
 	if err != nil {
 		return err
@@ -311,7 +343,7 @@ func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) e
 		e.endSession(ctx, owner, id)
 	}
 	// First its own run: it must not give tasks to others while those go.
-	if err := errors.Join(e.end(ctx, id), e.deleteChildren(ctx, owner, id), e.end(ctx, id)); err != nil {
+	if err := errors.Join(e.end(ctx, id), e.deleteChildren(ctx, owner, id, keepSandbox), e.end(ctx, id)); err != nil {
 		return err
 	}
 	if err := e.opt.Store.Conversations().Delete(ctx, id); err != nil {
@@ -321,10 +353,13 @@ func (e *Engine) remove(ctx context.Context, owner string, id conversation.ID) e
 	// A command may have loaded it again in between; what it does is void.
 	err = e.end(ctx, id)
 	e.closeSession(id)
+	if keepSandbox {
+		return err
+	}
 	return errors.Join(err, e.deleteSandbox(ctx, owner, conv.SandboxID))
 }
 
-func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversation.ID) error {
+func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversation.ID, keepSandbox bool) error {
 	for {
 		page, err := e.opt.Store.Conversations().Search(ctx, store.ConversationQuery{Owner: owner, ParentID: id,
 			WithSubs: true, Order: store.CreatedAsc, Limit: 100})
@@ -332,7 +367,7 @@ func (e *Engine) deleteChildren(ctx context.Context, owner string, id conversati
 			return err
 		}
 		for _, child := range page.Items {
-			if err := e.remove(ctx, owner, child.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			if err := e.remove(ctx, owner, child.ID, keepSandbox); err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}
 		}

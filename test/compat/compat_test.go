@@ -57,16 +57,36 @@ type line struct {
 	Do     string `json:"do"` // restart: kill the server like a crash, and start it again
 }
 
-// session runs a client's program against a server and a model of its own. Each
-// step is a subtest.
-func session(t *testing.T, c client) {
-	t.Helper()
-	model := openaitest.New(t)
-	model.Handle(answer)
-	server := parleytest.Start(t, parleytest.Options{})
-	server.UseModel(model.URL()+"/v1", nil)
-	agent := server.Agent()
+// sessions runs a client's program against a server with all APIs, where it works in
+// one sandbox with the owner's key (a sandbox's own opens no settings), and against an
+// agent server. Each step is a subtest.
+func sessions(t *testing.T, c client) {
+	t.Run("serve", func(t *testing.T) {
+		model := openaitest.New(t)
+		server := parleytest.Start(t, parleytest.Options{})
+		server.UseModel(model.URL()+"/v1", nil)
+		session(t, c, server, model, server.Agent().Base, "/workspace/project")
+	})
+	t.Run("agent-server", func(t *testing.T) {
+		model := openaitest.New(t)
+		dir, err := os.MkdirTemp("", "compat-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		server := parleytest.Start(t, parleytest.Options{Agent: dir})
+		if code := server.Call("PATCH", "/api/settings", map[string]any{"agent_settings_diff": map[string]any{"llm": map[string]any{
+			"model": "openai/test-model", "api_key": "sk-secret-of-the-user", "base_url": model.URL() + "/v1"}}}, nil); code != 200 {
+			t.Fatalf("PATCH /api/settings: %d", code)
+		}
+		session(t, c, server, model, server.URL, dir)
+	})
+}
 
+// session runs a client's program in a directory.
+func session(t *testing.T, c client, server *parleytest.Server, model *openaitest.Server, base, project string) {
+	t.Helper()
+	model.Handle(answer)
 	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
@@ -74,8 +94,7 @@ func session(t *testing.T, c client) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
 	home := t.TempDir()
-	// The owner's key: a sandbox's own opens no settings.
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + agent.Base,
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + base, "COMPAT_PROJECT=" + project,
 		"COMPAT_KEY=" + parleytest.Key, "COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
 	cmd.Dir = home
 	var stderr strings.Builder

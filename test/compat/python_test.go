@@ -18,7 +18,7 @@ func TestPythonSDK(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(filepath.Dir(script), ".venv", "installed")); err != nil {
 		missing(t, "python-client", "the Python SDK is not installed: run scripts/clients")
 	}
-	session(t, client{argv: []string{python, script}, limit: 4 * time.Minute, env: []string{
+	sessions(t, client{argv: []string{python, script}, limit: 4 * time.Minute, env: []string{
 		"OPENHANDS_SUPPRESS_BANNER=1", "LITELLM_LOCAL_MODEL_COST_MAP=True", // no talk, no look at the network
 	}})
 }

@@ -22,5 +22,5 @@ func TestTypeScriptClient(t *testing.T) {
 	if _, err := os.Stat("typescript/node_modules/@openhands/typescript-client"); err != nil {
 		missing(t, "typescript-client", "the TypeScript client is not installed: run scripts/clients")
 	}
-	session(t, client{argv: []string{node, script}, limit: 4 * time.Minute})
+	sessions(t, client{argv: []string{node, script}, limit: 4 * time.Minute})
 }

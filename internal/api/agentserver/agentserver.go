@@ -50,10 +50,11 @@ type Engine interface {
 	ResumeGoal(ctx context.Context, owner string, id conversation.ID) error
 	Send(ctx context.Context, owner string, id conversation.ID, m engine.Message) error
 	Run(ctx context.Context, owner string, id conversation.ID) error
+	Remind(owner string, id conversation.ID)
 	Pause(ctx context.Context, owner string, id conversation.ID) error
 	Interrupt(ctx context.Context, owner string, id conversation.ID) error
 	Confirm(ctx context.Context, owner string, id conversation.ID, accept bool, reason string) error
-	Delete(ctx context.Context, owner string, id conversation.ID) error
+	DeleteInside(ctx context.Context, owner string, id conversation.ID) error
 	Patch(ctx context.Context, owner string, id conversation.ID,
 		change func(*conversation.Conversation) error) (*engine.View, error)
 	View(ctx context.Context, owner string, id conversation.ID) (*engine.View, error)

@@ -199,12 +199,22 @@ func (s *Server) updateConversation(w http.ResponseWriter, r *httpkit.Request) e
 	return writeSuccess(w, true)
 }
 
+// run starts a run. Its end is told once more in a moment: it may come before the client
+// has read this answer, and begun to listen.
+func (s *Server) run(ctx context.Context, owner string, id conversation.ID) error {
+	err := s.cfg.Engine.Run(ctx, owner, id)
+	if err == nil {
+		s.cfg.Engine.Remind(owner, id)
+	}
+	return err
+}
+
 func (s *Server) deleteConversation(w http.ResponseWriter, r *httpkit.Request) error {
 	sc, v, err := s.findOr400(r)
 	if err != nil {
 		return err
 	}
-	if err := s.cfg.Engine.Delete(r.Context(), sc.owner, v.ID); err != nil {
+	if err := s.cfg.Engine.DeleteInside(r.Context(), sc.owner, v.ID); err != nil {
 		return err
 	}
 	return writeSuccess(w, true)

@@ -40,7 +40,7 @@ func (s *Server) conversationOperations() httpkit.Handlers {
 		"update_conversation":     s.updateConversation,
 		"delete_conversation":     s.deleteConversation,
 		"start_conversation":      s.startConversation,
-		"run_conversation":        command(s.find, e.Run),
+		"run_conversation":        command(s.find, s.run),
 		"pause_conversation":      command(s.findOr400, e.Pause),
 		"interrupt_conversation":  command(s.findOr400, e.Interrupt),
 		"condense_conversation":   command(s.find, e.Condense),

@@ -27,7 +27,7 @@ from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.terminal import TerminalTool
 
 HOST, KEY, MODEL = (os.environ[f"COMPAT_{n}"] for n in ("HOST", "KEY", "MODEL"))
-PROJECT = "/workspace/project"
+PROJECT = os.environ["COMPAT_PROJECT"]
 
 
 def say(**line):

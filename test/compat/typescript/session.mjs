@@ -10,7 +10,7 @@ const clients = await import('@openhands/typescript-client/clients');
 
 const host = process.env.COMPAT_HOST;
 const apiKey = process.env.COMPAT_KEY;
-const project = '/workspace/project';
+const project = process.env.COMPAT_PROJECT;
 const llm = {
   model: 'openai/test-model', base_url: process.env.COMPAT_MODEL, api_key: 'sk-of-the-client', usage_id: 'agent', stream: true,
 };
@@ -79,7 +79,7 @@ await step('start a conversation and follow it', async () => {
   await conversation.start();
   await conversation.startWebSocketClient();
   await live('the first snapshot', (e) => e.kind === 'ConversationStateUpdateEvent' && e.key === 'full_state');
-  await message('write /workspace/project/a.txt');
+  await message(`write ${project}/a.txt`);
   await live('the tool call', (e) => sdk.isActionEvent(e) && e.tool_name === 'file_editor');
   await live('its result', (e) => sdk.isObservationEvent(e) && e.observation.kind === 'FileEditorObservation');
   await live('the answer', (e) => sdk.isMessageEvent(e) && e.source === 'agent');
