@@ -49,6 +49,14 @@ func (m *AgentMode) home() string {
 	return m.Workspace
 }
 
+// sandbox is what outlives the conversations.
+func (m *AgentMode) sandbox() string {
+	if m == nil {
+		return ""
+	}
+	return agentSandbox
+}
+
 // specs turns the first template into that of the only sandbox.
 func (m *AgentMode) specs(list []fleet.Spec) []fleet.Spec {
 	only := list[0]

@@ -209,7 +209,7 @@ func (a *App) wire(keys *vault.Vault) error {
 		NewMasker: func(values []string) engine.Masker {
 			return vault.NewMasker(append(values, a.cfg.AWSBearerToken.Reveal())...) // the server's own key is sent to models, too
 		},
-		Holder: "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
+		KeepSandbox: a.agent.sandbox(), Holder: "parley", Demo: a.cfg.Demo, DemoModel: scripted.ID,
 		HostDirs: a.cfg.HostDirectories == config.HostDirsProof, Private: []string{a.cfg.Data}, Logger: a.log})
 	return nil
 }

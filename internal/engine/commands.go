@@ -286,7 +286,7 @@ func (l *live) interrupt(done chan struct{}) {
 }
 
 // Delete removes a conversation with its log and its children, and the sandbox
-// unless another conversation uses it. A caller who leaves does not stop it half
+// unless another conversation uses it or it is to be kept. A caller who leaves does not stop it half
 // way.
 func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) error {
 	done := make(chan error, 1)
@@ -362,7 +362,7 @@ func (e *Engine) end(ctx context.Context, id conversation.ID) error {
 }
 
 func (e *Engine) deleteSandbox(ctx context.Context, owner, id string) error {
-	if id == "" {
+	if id == "" || id == e.opt.KeepSandbox {
 		return nil
 	}
 	n, err := e.opt.Store.Conversations().Count(ctx, store.ConversationQuery{Owner: owner, SandboxID: id, WithSubs: true})

@@ -95,6 +95,9 @@ type Options struct {
 	Demo      bool   // users without a model get the scripted one
 	DemoModel string // its id
 	HostDirs  bool   // directories of this machine may be mounted, with a proof
+	// KeepSandbox is the id of a sandbox that stays when its last conversation goes,
+	// as the only one of an agent server does; "" = none.
+	KeepSandbox string
 	// Private are directories of this machine that no sandbox may see: the data
 	// directory. Nothing in them, and nothing that contains them, is mounted.
 	Private   []string
