@@ -47,6 +47,8 @@ type client struct {
 	argv  []string // of the session
 	env   []string // further environment
 	limit time.Duration
+
+	workspace string // the directory of an agent server; "" = a sandbox of a server for many
 }
 
 // line is what a session says: a step that ended, or something to do.
@@ -63,9 +65,12 @@ func session(t *testing.T, c client) {
 	t.Helper()
 	model := openaitest.New(t)
 	model.Handle(answer)
-	server := parleytest.Start(t, parleytest.Options{})
-	server.UseModel(model.URL()+"/v1", nil)
-	agent := server.Agent()
+	server := parleytest.Start(t, parleytest.Options{Agent: c.workspace})
+	host := server.URL // the agent server's own
+	if c.workspace == "" {
+		server.UseModel(model.URL()+"/v1", nil)
+		host = server.Agent().Base
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 	defer cancel()
@@ -75,7 +80,7 @@ func session(t *testing.T, c client) {
 	cmd.WaitDelay = 5 * time.Second
 	home := t.TempDir()
 	// The owner's key: a sandbox's own opens no settings.
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + agent.Base,
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + host,
 		"COMPAT_KEY=" + parleytest.Key, "COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
 	cmd.Dir = home
 	var stderr strings.Builder
