@@ -160,7 +160,10 @@ func answer(req *openaitest.Request) openaitest.Reply {
 	done := results(req) > 0
 	switch {
 	case done:
-		return openaitest.Text("It is done.")
+		// Not at once: pieces of an answer that is there already are sent to nobody.
+		return openaitest.Reply{Text: "It is done.", ChunkDelay: 20 * time.Millisecond}
+	case verb == "slowly":
+		return openaitest.Reply{Text: "Slowly said: " + rest, ChunkDelay: 100 * time.Millisecond}
 	case verb == "run":
 		return openaitest.Tool("terminal", map[string]any{"command": rest, "security_risk": "LOW"})
 	case verb == "write":

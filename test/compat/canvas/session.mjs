@@ -141,12 +141,18 @@ await step('a conversation with a tool call', async () => {
 
 await step('an answer in pieces', async () => {
   const before = frames.length;
-  await type('hello there');
-  await answered('You said: hello there').waitFor();
+  const whole = 'Slowly said: one word after the other until the very end';
+  await type(whole.replace('Slowly said:', 'slowly'));
+  await eventually('its beginning', async () => {
+    const text = await chat.innerText();
+    assert.ok(!text.includes(whole), 'the answer was there at once');
+    return text.includes('Slowly said:');
+  });
+  await answered(whole).waitFor();
   const pieces = frames.slice(before).filter((f) => f.kind === 'StreamingDeltaEvent').map((f) => f.content);
-  assert.ok(pieces.length > 1, JSON.stringify(pieces));
-  assert.equal(pieces.join(''), 'You said: hello there');
-  assert.equal(await answered('You said: hello there').count(), 1);
+  assert.ok(pieces.length > 1 && whole.startsWith(pieces.join('')), JSON.stringify(pieces));
+  await eventually('the end', async () => (await status()) === 'finished');
+  assert.equal(await answered(whole).count(), 1);
 });
 
 await step('stop and go on', async () => {
@@ -163,7 +169,7 @@ await step('stop and go on', async () => {
 await step('reload', async () => {
   await page.reload();
   await answered('You said: back again').waitFor();
-  for (const text of ['It is done.', 'You said: hello there', 'You said: back again']) assert.equal(await answered(text).count(), 1, text);
+  for (const text of ['It is done.', 'Slowly said: one word after the other until the very end', 'You said: back again']) assert.equal(await answered(text).count(), 1, text);
   assert.equal(await chat.getByTestId('user-message').count(), 4);
 });
 
