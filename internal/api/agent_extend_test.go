@@ -352,6 +352,11 @@ func TestAgentListsWhatThereIs(t *testing.T) {
 	if len(a.list("skills")) != 1 || fmt.Sprint(a.at("sources")) != "map[user:1]" {
 		t.Errorf("%s", a.body)
 	}
+	// As the web UI asks: below the working directory.
+	a = b.post(200, "/api/skills", map[string]any{"load_public": false, "load_user": false, "load_org": false, "load_project": true, "project_dir": "sub"})
+	if len(a.list("skills")) != 2 || a.text("skills", 1, "source") != filepath.Join(sub, ".openhands/microagents/frog.md") {
+		t.Errorf("%s", a.body)
+	}
 	if a := b.post(200, "/api/skills", nil); len(a.list("skills")) != 4 || a.text("skills", 2, "name") != "sub/agents" { // of the working directory
 		t.Errorf("%s", a.body)
 	}
@@ -368,7 +373,7 @@ func TestAgentListsWhatThereIs(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	for _, path := range []string{"/api/skills", "/api/hooks", "/api/sub-agents"} {
-		has(b.post(422, path, map[string]any{"project_dir": "sub"}), `"body","project_dir"`)
+		has(b.post(422, path, map[string]any{"project_dir": "a\x00b"}), `"body","project_dir"`)
 		b.as("", "POST", "/agent/"+b.sandbox+path, nil).is(401)
 		b.as(otherKey, "POST", "/agent/"+b.sandbox+path, nil).is(404)
 	}

@@ -309,7 +309,7 @@ func (l *live) interrupt(done chan struct{}) {
 }
 
 // Delete removes a conversation with its log and its children, and the sandbox
-// unless another conversation uses it. A caller who leaves does not stop it half
+// unless another conversation uses it or it is to be kept. A caller who leaves does not stop it half
 // way.
 func (e *Engine) Delete(ctx context.Context, owner string, id conversation.ID) error {
 	return e.delete(ctx, owner, id, false)

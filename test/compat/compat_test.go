@@ -67,20 +67,24 @@ func sessions(t *testing.T, c client) {
 		server.UseModel(model.URL()+"/v1", nil)
 		session(t, c, server, model, server.Agent().Base, "/workspace/project")
 	})
-	t.Run("agent-server", func(t *testing.T) {
-		model := openaitest.New(t)
-		dir, err := os.MkdirTemp("", "compat-")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		server := parleytest.Start(t, parleytest.Options{Agent: dir})
+	t.Run("agent-server", func(t *testing.T) { agentSession(t, c) })
+}
+
+// agentSession runs a client's program against the agent server of a directory.
+func agentSession(t *testing.T, c client) {
+	t.Helper()
+	model := openaitest.New(t)
+	dir, err := os.MkdirTemp("", "compat-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what a sandbox made there may be another user's
+	server := parleytest.Start(t, parleytest.Options{Agent: dir})
 		if code := server.Call("PATCH", "/api/settings", map[string]any{"agent_settings_diff": map[string]any{"llm": map[string]any{
 			"model": "openai/test-model", "api_key": "sk-secret-of-the-user", "base_url": model.URL() + "/v1"}}}, nil); code != 200 {
 			t.Fatalf("PATCH /api/settings: %d", code)
 		}
-		session(t, c, server, model, server.URL, dir)
-	})
+	session(t, c, server, model, server.URL, dir)
 }
 
 // session runs a client's program in a directory.
@@ -174,7 +178,10 @@ func answer(req *openaitest.Request) openaitest.Reply {
 	done := results(req) > 0
 	switch {
 	case done:
-		return openaitest.Text("It is done.")
+		// Not at once: pieces of an answer that is there already are sent to nobody.
+		return openaitest.Reply{Text: "It is done.", ChunkDelay: 20 * time.Millisecond}
+	case verb == "slowly":
+		return openaitest.Reply{Text: "Slowly said: " + rest, ChunkDelay: 100 * time.Millisecond}
 	case verb == "run":
 		return openaitest.Tool("terminal", map[string]any{"command": rest, "security_risk": "LOW"})
 	case verb == "write":

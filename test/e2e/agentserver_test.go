@@ -80,4 +80,20 @@ func TestAgentServer(t *testing.T) {
 	if code := s.Call("GET", "/api/conversations/"+made.ID+"/agent_final_response", nil, &box); code != 200 || box.Response == "" {
 		t.Errorf("the last words: %d %+v", code, box)
 	}
+
+	// The sandbox stays without a conversation.
+	if code := s.Call("DELETE", "/api/conversations/"+made.ID, nil, nil); code != 200 {
+		t.Fatalf("the last conversation is not deleted: %d", code)
+	}
+	if code := s.Call("GET", "/api/git/changes?path="+root, nil, nil); code != 200 {
+		t.Errorf("without a conversation the files are not there: %d", code)
+	}
+	if code := s.Call("POST", "/api/conversations", map[string]any{"agent_settings": map[string]any{}, "workspace": map[string]any{"working_dir": root},
+		"initial_message": map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "run: cp made.txt again.txt"}}}}, &made); code != 201 {
+		t.Fatalf("a conversation after the last one: %d\n%s", code, s.Log())
+	}
+	s.Eventually("its run to finish", finished)
+	if _, err := os.Stat(filepath.Join(root, "again.txt")); err != nil {
+		t.Errorf("%v\n%s", err, s.Log())
+	}
 }

@@ -15,6 +15,8 @@ import (
 )
 
 // projectDir is a request's directory of the sandbox, "" = the working directory.
+// Relative ones count from that, as those of conversations do: the web UI asks for
+// workspace/project before it has asked where that is.
 type projectDir struct {
 	Dir *string `json:"project_dir"`
 }
@@ -23,15 +25,15 @@ type projectDir struct {
 func (s *Server) project(r *httpkit.Request, d projectDir) (extension.Bundle, error) {
 	sc := scopeOf(r.Principal)
 	dir := orEmpty(d.Dir)
-	switch {
-	case dir == "":
+	if !isPath(dir) {
+		return extension.Bundle{}, httpkit.BadField("this is no path", *d.Dir, "body", "project_dir")
+	}
+	if !path.IsAbs(dir) {
 		base, err := s.workingDir(r.Context(), sc)
 		if err != nil {
 			return extension.Bundle{}, err
 		}
-		dir = base
-	case !path.IsAbs(dir) || !isPath(dir):
-		return extension.Bundle{}, httpkit.BadField("this is no absolute path", *d.Dir, "body", "project_dir")
+		dir = path.Join(base, dir)
 	}
 	return s.cfg.Engine.Project(r.Context(), sc.owner, sc.sandbox, path.Clean(dir))
 }
