@@ -134,6 +134,21 @@ func TestSharedEventsPage(t *testing.T) {
 	}
 }
 
+// A secret is hidden whole, also one that has a hidden directory in it.
+func TestSharedSecretsWithDirectories(t *testing.T) {
+	w := newWorld(t)
+	id, conv := w.begin(message("look around"))
+	w.waitFor(id, conversation.Finished)
+	secret := "sqlite://" + conv.text("workspace", "working_dir") + "/x.db?password=swordfish-2"
+	w.call(201, "POST", "/api/v1/secrets", map[string]any{"name": "DB", "value": secret})
+	w.inject(id, fmt.Sprintf(`{"kind":"MessageEvent","id":"leak","source":"agent","timestamp":"2026-08-01T12:00:00.123456",
+		"llm_message":{"role":"assistant","content":[{"type":"text","text":"it is %s"}]}}`, secret))
+	w.call(200, "PATCH", "/api/v1/app-conversations/"+id, map[string]any{"public": true})
+	if texts, _ := allShared(w, id, ""); !strings.Contains(texts, "it is ") || strings.Contains(texts, "swordfish-2") {
+		t.Errorf("%s", texts)
+	}
+}
+
 // Strangers do not make the server hold a whole log of images: pages end early, and
 // one event is not sent a hundred times.
 func TestSharedAnswersAreBounded(t *testing.T) {
