@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/test/testkit/parleytest"
 )
@@ -79,5 +81,12 @@ func TestAgentServer(t *testing.T) {
 	}
 	if code := s.Call("GET", "/api/conversations/"+made.ID+"/agent_final_response", nil, &box); code != 200 || box.Response == "" {
 		t.Errorf("the last words: %d %+v", code, box)
+	}
+
+	s.Kill()
+	other := t.TempDir()
+	said, err := exec.CommandContext(s.Within(time.Minute), parleytest.Binary(t), "agent-server", "--port", "0", "--workspace", other, "--data", s.Dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "belongs to the workspace "+root) {
+		t.Errorf("another workspace with the data of this one: %v: %s", err, said)
 	}
 }
