@@ -101,3 +101,29 @@ func TestAgentServerRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestAgentServerKeepsItsDataToItself: what works in the workspace never sees the
+// server's keys, whatever the backend.
+func TestAgentServerKeepsItsDataToItself(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "data", "inner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(filepath.Join(root, "data"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ data, workspace string }{{"data", "."}, {"data", "data"}, {"data", "data/inner"}, {"link", "data/inner"}} {
+		p := newProgram(t)
+		p.serveAgent = func(ctx context.Context, cfg config.Config, mode app.AgentMode, out io.Writer, log *slog.Logger) error {
+			return app.ServeAgent(ctx, cfg, mode, app.Version{}, out, log)
+		}
+		got := p.try(t, "agent-server", "--port", "0", "--sandbox", "process", "--data", filepath.Join(root, c.data), "--workspace", filepath.Join(root, c.workspace))
+		if got.code == 0 || !strings.Contains(got.err, "own data") {
+			t.Errorf("data in %s, workspace %s: exit %d: %s", c.data, c.workspace, got.code, got.err)
+		}
+	}
+}

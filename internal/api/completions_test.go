@@ -169,6 +169,19 @@ func TestChatCompletionRefusals(t *testing.T) {
 	}
 }
 
+// A question that a hook holds back is not answered with what was said before.
+func TestChatCompletionsHaveTheirOwnAnswers(t *testing.T) {
+	b := completing(t, nil, say("It is 42."))
+	made := b.post(201, conversations, b.with(map[string]any{"hook_config": hooks("user_prompt_submit", "if grep -q forbidden; then exit 2; fi")}))
+	id := made.text("id")
+	if a := b.complete(200, id, asks("What is it?")); a.text("choices", 0, "message", "content") != "It is 42." {
+		t.Fatalf("%s", a.body)
+	}
+	if a := b.complete(200, id, asks("Now the forbidden one.")); a.at("choices", 0, "message", "content") != "" {
+		t.Errorf("%s", a.body)
+	}
+}
+
 func TestChatCompletionTakesTooLong(t *testing.T) {
 	proceed := make(chan struct{})
 	b := completing(t, func(c *config) { c.agent.ChatWait = 20 * time.Millisecond }, streams(proceed, "late"))

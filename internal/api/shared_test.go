@@ -134,6 +134,54 @@ func TestSharedEventsPage(t *testing.T) {
 	}
 }
 
+// A secret is hidden whole, also one that has a hidden directory in it.
+func TestSharedSecretsWithDirectories(t *testing.T) {
+	w := newWorld(t)
+	id, conv := w.begin(message("look around"))
+	w.waitFor(id, conversation.Finished)
+	secret := "sqlite://" + conv.text("workspace", "working_dir") + "/x.db?password=swordfish-2"
+	w.call(201, "POST", "/api/v1/secrets", map[string]any{"name": "DB", "value": secret})
+	w.inject(id, fmt.Sprintf(`{"kind":"MessageEvent","id":"leak","source":"agent","timestamp":"2026-08-01T12:00:00.123456",
+		"llm_message":{"role":"assistant","content":[{"type":"text","text":"it is %s"}]}}`, secret))
+	w.call(200, "PATCH", "/api/v1/app-conversations/"+id, map[string]any{"public": true})
+	if texts, _ := allShared(w, id, ""); !strings.Contains(texts, "it is ") || strings.Contains(texts, "swordfish-2") {
+		t.Errorf("%s", texts)
+	}
+}
+
+// Strangers do not make the server hold a whole log of images: pages end early, and
+// one event is not sent a hundred times.
+func TestSharedAnswersAreBounded(t *testing.T) {
+	w, id, _ := published(t)
+	image := "data:image/png;base64," + strings.Repeat("A", 3<<20)
+	for i := range 5 {
+		w.inject(id, fmt.Sprintf(`{"kind":"MessageEvent","id":"image-%d","source":"user","timestamp":"2026-08-01T12:00:0%d.123456",
+			"llm_message":{"role":"user","content":[{"type":"image","image_urls":[%q]}]}}`, i, i, image))
+	}
+	w.call(200, "PATCH", "/api/v1/app-conversations/"+id, map[string]any{"public": true})
+	images, pages := 0, 0
+	for next := ""; ; pages++ {
+		a := w.as("", "GET", "/api/shared-events/search?conversation_id="+id+"&page_id="+next, nil).is(200)
+		if len(a.body) > 9<<20 {
+			t.Errorf("a page of %d bytes", len(a.body))
+		}
+		for _, e := range a.list("items") {
+			if strings.HasPrefix(walk(t, e, "id").(string), "image-") {
+				images++
+			}
+		}
+		if next, _ = a.at("next_page_id").(string); next == "" {
+			break
+		}
+	}
+	if images != 5 || pages < 2 {
+		t.Errorf("%d images on %d pages", images, pages+1)
+	}
+	batch := "/api/shared-events?conversation_id=" + id
+	w.as("", "GET", batch+"&id=image-1&id=image-2", nil).is(200)
+	w.as("", "GET", batch+strings.Repeat("&id=image-1", 50), nil).is(413)
+}
+
 func TestRelativesAreSharedForThemselves(t *testing.T) {
 	w := newWorld(t)
 	parent, _ := w.begin(map[string]any{"public": true})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 
 	"parley/internal/account"
@@ -16,6 +17,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/fleet"
 	"parley/internal/sandbox/hostbox"
+	"parley/internal/sandbox/layer"
 	"parley/internal/store"
 )
 
@@ -56,12 +58,36 @@ func (m *AgentMode) specs(list []fleet.Spec) []fleet.Spec {
 	return []fleet.Spec{only}
 }
 
+// checkData refuses a workspace with the server's own data in or around it: whatever
+// works there could read all keys. Not every backend keeps them from it.
+func (m *AgentMode) checkData(data string) error {
+	data, err := filepath.Abs(data)
+	if err == nil {
+		data, err = filepath.EvalSymlinks(data)
+	}
+	if err != nil {
+		return err
+	}
+	if layer.Within(data, m.Workspace) || layer.Within(m.Workspace, data) {
+		return fault.New(fault.Invalid, "workspace", "%s cannot be the workspace: the server keeps its own data in or around it, in %s.", m.Workspace, data).
+			WithHint("Choose a directory of the project's own, or another one with --data.")
+	}
+	return nil
+}
+
 // openAgentSandbox starts the sandbox, or takes up that of an earlier life. It comes
 // up in the background; conversations wait for it.
 func (a *App) openAgentSandbox(ctx context.Context) error {
+	if err := a.agent.checkData(a.cfg.Data); err != nil {
+		return err
+	}
 	old, err := a.fleet.Batch(ctx, account.FirstUserID, []string{agentSandbox})
 	if err != nil {
 		return err
+	}
+	if s := old[0]; s != nil && s.HostDir != a.agent.Workspace { // it still works in the other one
+		return fault.New(fault.Invalid, "workspace", "The data in %s belongs to the workspace %s, not to %s.", a.cfg.Data, s.HostDir, a.agent.Workspace).
+			WithHint("Each workspace needs data of its own: leave --data out, or choose another directory.")
 	}
 	if s := old[0]; s != nil && (s.Status == store.SandboxMissing || s.Status == store.SandboxError) {
 		if err := a.fleet.Delete(ctx, s.Owner, s.ID); err != nil {

@@ -138,7 +138,8 @@ func (e *Engine) redactor(ctx context.Context, conv *conversation.Conversation) 
 		places[dir] = "/private"
 	}
 	hide := replacer(places)
-	return func(text string) string { return mask(hide.Replace(text)) }, nil
+	// Secrets first: a directory may be a part of one.
+	return func(text string) string { return hide.Replace(mask(text)) }, nil
 }
 
 // replacer puts the longest of the names first: one may be the beginning of another.

@@ -107,12 +107,13 @@ type batch struct {
 func (r *runner) gather(c *store.WebhookCursor) (batch, error) {
 	b, size := batch{next: c.Next}, 0
 	for b.next-c.Next < maxRead {
-		page, err := r.o.opt.Log.Read(r.ctx, c.Conversation, b.next-1, readPage)
+		from := b.next // a page is bounded in bytes, too
+		page, err := r.o.opt.Log.Search(r.ctx, store.EventQuery{Conversation: c.Conversation, AtOrAfter: &from, Limit: readPage})
 		if err != nil {
 			return b, err
 		}
-		for i := range page {
-			e := &page[i]
+		for i := range page.Items {
+			e := &page.Items[i]
 			wanted := wants(&r.e.Filter, e)
 			full := wanted && len(b.events) > 0 && (len(b.events) == maxEvents || size+len(e.Raw) > maxBytes)
 			if full || c.Upto >= 0 && e.Seq > c.Upto {
@@ -125,7 +126,7 @@ func (r *runner) gather(c *store.WebhookCursor) (batch, error) {
 			}
 			b.next = e.Seq + 1
 		}
-		if len(page) < readPage {
+		if page.NextID == "" {
 			return b, nil
 		}
 	}

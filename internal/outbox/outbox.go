@@ -30,7 +30,6 @@ const (
 
 // EventLog is what the outbox needs of the log.
 type EventLog interface {
-	Read(ctx context.Context, id conversation.ID, after int64, limit int) ([]conversation.Event, error)
 	Search(ctx context.Context, q store.EventQuery) (store.EventPage, error)
 }
 

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -649,5 +650,43 @@ func TestDeletes(t *testing.T) {
 	until(t, "the rest", func() bool { return len(r.accepted(id)) == 1 })
 	if n := len(other.accepted(id)); n != 0 {
 		t.Errorf("%d at an endpoint that was deleted", n)
+	}
+}
+
+// metered is a log that notes the largest answer.
+type metered struct {
+	outbox.EventLog
+	largest atomic.Int64 // bytes
+}
+
+func (m *metered) Search(ctx context.Context, q store.EventQuery) (store.EventPage, error) {
+	page, err := m.EventLog.Search(ctx, q)
+	size := int64(0)
+	for _, e := range page.Items {
+		size += int64(len(e.Raw))
+	}
+	if size > m.largest.Load() {
+		m.largest.Store(size)
+	}
+	return page, err
+}
+
+// Large events, such as images, are not held in memory by the hundred.
+func TestLargeEventsAreReadAFewAtATime(t *testing.T) {
+	log := &metered{}
+	o := newOffice(t, func(opt *outbox.Options) { log.EventLog, opt.Log = opt.Log, log })
+	r := newReceiver(t, nil)
+	id := o.conversation(owner, nil)
+	o.register(r, store.WebhookFilter{})
+	var images []conversation.Payload
+	for range 8 {
+		images = append(images, &conversation.MessageEvent{Header: conversation.Head(conversation.KindMessage, conversation.SourceUser, time.Now().UTC()),
+			LLMMessage: conversation.LLMMessage{Role: content.RoleUser, Content: []content.Part{content.Text(strings.Repeat("x", 5<<20))}}})
+	}
+	o.append(id, 0, images...)
+	o.append(id, 1)
+	until(t, "all events", func() bool { return len(r.accepted(id)) == 9 })
+	if n := log.largest.Load(); n > store.MaxEventPage {
+		t.Errorf("%d bytes were read at once", n)
 	}
 }

@@ -117,7 +117,11 @@ type EventQuery struct {
 	Limit        int    // 1..1000
 }
 
-// EventPage is one page of a log. NextID is the id of the first event of the
+// MaxEventPage bounds the events of a page together, in bytes; the first always fits.
+// Clients choose what is in events, images too.
+const MaxEventPage = 16 << 20
+
+// EventPage is one page of a log, shorter than the limit if its events are large. NextID is the id of the first event of the
 // next page (inclusive cursors are the protocol's), "" on the last page.
 type EventPage struct {
 	Items  []conversation.Event

@@ -14,6 +14,7 @@ import (
 
 	"parley/internal/content"
 	"parley/internal/conversation"
+	"parley/internal/store"
 )
 
 // MetaFile is the name of the file about the conversation.
@@ -26,8 +27,8 @@ const (
 
 // Log is the log to write.
 type Log interface {
-	// Read returns up to limit events with seq > after, ascending.
-	Read(ctx context.Context, id conversation.ID, after int64, limit int) ([]conversation.Event, error)
+	// Search returns a page, which is bounded in bytes: large events cost no memory.
+	Search(ctx context.Context, q store.EventQuery) (store.EventPage, error)
 }
 
 // Archive is what is written.
@@ -51,19 +52,19 @@ func Write(ctx context.Context, w io.Writer, log Log, a Archive) error {
 	if err := a.put(z, MetaFile, append(meta, '\n')); err != nil {
 		return err
 	}
-	for after := int64(-1); after+1 < a.Head; {
-		events, err := log.Read(ctx, a.Conversation, after, int(min(part, a.Head-after-1)))
+	for next := int64(0); next < a.Head; {
+		page, err := log.Search(ctx, store.EventQuery{Conversation: a.Conversation, AtOrAfter: &next, Limit: int(min(part, a.Head-next))})
 		if err != nil {
 			return err
 		}
-		if len(events) == 0 {
-			return fmt.Errorf("archive: the log ends after event %d of %d", after+1, a.Head)
+		if len(page.Items) == 0 {
+			return fmt.Errorf("archive: the log ends after event %d of %d", next, a.Head)
 		}
-		for _, e := range events {
+		for _, e := range page.Items {
 			if err := a.put(z, FileOf(e), e.Raw); err != nil {
 				return err
 			}
-			after = e.Seq
+			next = e.Seq + 1
 		}
 	}
 	return z.Close()

@@ -15,15 +15,17 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/conversation"
+	"parley/internal/store"
 	"parley/internal/trajectory"
 )
 
 // slice is a log in memory: what Log asks for, without a store.
 type slice []conversation.Event
 
-func (s slice) Read(_ context.Context, _ conversation.ID, after int64, limit int) ([]conversation.Event, error) {
-	from := min(int(after)+1, len(s))
-	return s[from:min(from+limit, len(s))], nil
+// Search ends pages early, as a store does with large events.
+func (s slice) Search(_ context.Context, q store.EventQuery) (store.EventPage, error) {
+	from := min(int(*q.AtOrAfter), len(s))
+	return store.EventPage{Items: s[from:min(from+min(q.Limit, 7), len(s))]}, nil
 }
 
 func logOf(ids ...string) slice {

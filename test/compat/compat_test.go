@@ -80,10 +80,10 @@ func agentSession(t *testing.T, c client) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // what a sandbox made there may be another user's
 	server := parleytest.Start(t, parleytest.Options{Agent: dir})
-		if code := server.Call("PATCH", "/api/settings", map[string]any{"agent_settings_diff": map[string]any{"llm": map[string]any{
-			"model": "openai/test-model", "api_key": "sk-secret-of-the-user", "base_url": model.URL() + "/v1"}}}, nil); code != 200 {
-			t.Fatalf("PATCH /api/settings: %d", code)
-		}
+	if code := server.Call("PATCH", "/api/settings", map[string]any{"agent_settings_diff": map[string]any{"llm": map[string]any{
+		"model": "openai/test-model", "api_key": "sk-secret-of-the-user", "base_url": model.URL() + "/v1"}}}, nil); code != 200 {
+		t.Fatalf("PATCH /api/settings: %d", code)
+	}
 	session(t, c, server, model, server.URL, dir)
 }
 

@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/test/testkit/parleytest"
 )
@@ -95,5 +97,12 @@ func TestAgentServer(t *testing.T) {
 	s.Eventually("its run to finish", finished)
 	if _, err := os.Stat(filepath.Join(root, "again.txt")); err != nil {
 		t.Errorf("%v\n%s", err, s.Log())
+	}
+
+	s.Kill()
+	other := t.TempDir()
+	said, err := exec.CommandContext(s.Within(time.Minute), parleytest.Binary(t), "agent-server", "--port", "0", "--workspace", other, "--data", s.Dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "belongs to the workspace "+root) {
+		t.Errorf("another workspace with the data of this one: %v: %s", err, said)
 	}
 }

@@ -132,6 +132,7 @@ type completion struct {
 	owner   string
 	id      conversation.ID
 	before  conversation.Usage // of the conversation's earlier runs
+	from    int64              // seq of the first event that came with the request
 	news    *stream.Follower   // from before the run's first event on
 	created time.Time
 }
@@ -208,7 +209,7 @@ func (c *completion) goOn(ctx context.Context, sc scope, raw string, parts []con
 	if err != nil {
 		return err
 	}
-	c.id, c.before = v.ID, v.Summary.Metrics.Usage
+	c.id, c.before, c.from = v.ID, v.Summary.Metrics.Usage, v.Summary.Head
 	if c.news, err = c.server.cfg.Engine.Follow(ctx, c.owner, c.id, v.Summary.Head-1); err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (c *completion) await(ctx context.Context) (ending, error) {
 		if err == nil {
 			switch v.Summary.Status {
 			case conversation.Finished:
-				text, err := c.server.lastWords(ctx, c.id)
+				text, err := c.server.lastWords(ctx, c.id, c.from)
 				return ending{text, since(c.before, v.Summary.Metrics.Usage)}, err
 			case conversation.Error, conversation.Stuck, conversation.Deleting:
 				return ending{}, fault.New(fault.Internal, "run_failed", "The run of conversation %s ended with the status %s.", c.id, v.Summary.Status).

@@ -105,15 +105,16 @@ func (s *Server) finalResponse(w http.ResponseWriter, r *httpkit.Request) error 
 	if err != nil {
 		return err
 	}
-	text, err := s.lastWords(r.Context(), v.ID)
+	text, err := s.lastWords(r.Context(), v.ID, 0)
 	if err != nil {
 		return err
 	}
 	return httpkit.JSON(w, http.StatusOK, map[string]string{"response": text})
 }
 
-// lastWords returns what the agent said last, with the finish tool or without.
-func (s *Server) lastWords(ctx context.Context, id conversation.ID) (string, error) {
+// lastWords returns what the agent said last, with the finish tool or without, from the
+// event with the seq on; "" if it said nothing.
+func (s *Server) lastWords(ctx context.Context, id conversation.ID, from int64) (string, error) {
 	q := store.EventQuery{Conversation: id, Source: conversation.SourceAgent, Desc: true, Limit: 100}
 	for range finalScan {
 		found, err := s.cfg.Engine.Log().Search(ctx, q)
@@ -121,6 +122,9 @@ func (s *Server) lastWords(ctx context.Context, id conversation.ID) (string, err
 			return "", err
 		}
 		for _, e := range found.Items {
+			if e.Seq < from {
+				return "", nil
+			}
 			if text := words(e); text != "" {
 				return text, nil
 			}

@@ -13,12 +13,14 @@ const (
 	burst      = 120
 	perSecond  = 10
 	maxClients = 10000 // that are remembered; more share the fate of the newest
+	maxBusy    = 8     // requests of one client at a time: each holds its answer in memory
 )
 
 // limiter is a token bucket per client address.
 type limiter struct {
 	mu      sync.Mutex
 	clients map[string]*bucket
+	busy    map[string]int // requests under way
 	swept   time.Time
 }
 
@@ -55,13 +57,37 @@ func (l *limiter) take(client string, now time.Time) error {
 	}
 	b.fill(now)
 	if b.left < 1 {
-		f := fault.New(fault.RateLimited, "too_many_requests", "Too many requests for shared conversations from your address.").
-			WithHint("Wait a moment.")
-		f.RetryAfter = time.Second
-		return f
+		return errTooMany()
 	}
 	b.left--
 	return nil
+}
+
+func errTooMany() error {
+	f := fault.New(fault.RateLimited, "too_many_requests", "Too many requests for shared conversations from your address.").
+		WithHint("Wait a moment.")
+	f.RetryAfter = time.Second
+	return f
+}
+
+// enter takes a place for a request of a client, or refuses it. Call leave in the end.
+func (l *limiter) enter(client string) (leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy == nil {
+		l.busy = map[string]int{}
+	}
+	if l.busy[client] >= maxBusy {
+		return nil, errTooMany()
+	}
+	l.busy[client]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.busy[client]--; l.busy[client] == 0 {
+			delete(l.busy, client)
+		}
+	}, nil
 }
 
 // sweep forgets clients whose bucket is full again: they look like new ones. It is

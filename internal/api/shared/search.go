@@ -15,6 +15,10 @@ import (
 const (
 	scanPart = 200
 	maxParts = 50
+	// maxShown bounds the events of one answer together, in bytes: strangers must not
+	// have the server hold a whole log of images. A page ends there, its first event
+	// always fits; events by id are refused.
+	maxShown = 8 << 20
 )
 
 type page struct {
@@ -44,7 +48,7 @@ func (h *handlers) search(w http.ResponseWriter, r *httpkit.Request) error {
 func (h *handlers) scan(ctx context.Context, p *engine.Published, q *query) (page, error) {
 	out := page{Items: []json.RawMessage{}}
 	f := q.filter(p.ID)
-	next := ""
+	next, size := "", 0
 	if q.PageID != nil {
 		next = *q.PageID
 	}
@@ -61,7 +65,8 @@ func (h *handlers) scan(ctx context.Context, p *engine.Published, q *query) (pag
 			if !isShown(e.Kind) {
 				continue
 			}
-			if len(out.Items) == q.Limit {
+			size += len(e.Raw)
+			if len(out.Items) == q.Limit || len(out.Items) > 0 && size > maxShown {
 				out.NextID = &e.ID
 				return out, nil
 			}

@@ -57,9 +57,15 @@ func New(cfg Config) (*httpkit.API, error) {
 	}
 	for name, serve := range all {
 		all[name] = func(w http.ResponseWriter, r *httpkit.Request) error {
-			if err := h.limit.take(h.URLs.Client(r.Request), time.Now()); err != nil {
+			client := h.URLs.Client(r.Request)
+			if err := h.limit.take(client, time.Now()); err != nil {
 				return err
 			}
+			leave, err := h.limit.enter(client)
+			if err != nil {
+				return err
+			}
+			defer leave()
 			w.Header().Set("Cache-Control", "no-store") // it may be taken back
 			w.Header().Set("X-Robots-Tag", "noindex")
 			w.Header().Set("Referrer-Policy", "no-referrer")
@@ -235,12 +241,21 @@ func (h *handlers) byID(ctx context.Context, q *query, ids []string) ([]json.Raw
 	if err != nil || p == nil {
 		return out, err
 	}
-	found, err := h.Engine.Log().ByID(ctx, p.ID, ids)
-	if err != nil {
-		return nil, err
-	}
-	for i, e := range found {
-		if out[i], err = view(e, p.Redact); err != nil {
+	size := 0
+	for i, id := range ids { // one by one: each may be large, and the same
+		found, err := h.Engine.Log().ByID(ctx, p.ID, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		if found[0] == nil || !isShown(found[0].Kind) {
+			continue
+		}
+		own := len(found[0].Raw)
+		if size += own; size > own && size > maxShown {
+			return nil, fault.New(fault.TooLarge, "batch_too_large", "The events are larger than %d bytes together.", maxShown).
+				WithHint("Ask for fewer at once.")
+		}
+		if out[i], err = view(found[0], p.Redact); err != nil {
 			return nil, err
 		}
 	}

@@ -36,6 +36,32 @@ func TestEachClientHasItsOwnLimit(t *testing.T) {
 	}
 }
 
+func TestAClientHasFewRequestsAtATime(t *testing.T) {
+	var l limiter
+	var leaves []func()
+	for range maxBusy {
+		leave, err := l.enter("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	if _, err := l.enter("a"); !fault.Is(err, fault.RateLimited) {
+		t.Errorf("one more: %v", err)
+	}
+	if leave, err := l.enter("b"); err != nil {
+		t.Errorf("another client: %v", err)
+	} else {
+		leave()
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if _, err := l.enter("a"); err != nil || len(l.busy) != 1 {
+		t.Errorf("when all have left: %v, %v", err, l.busy)
+	}
+}
+
 func TestManyClientsTakeBoundedMemory(t *testing.T) {
 	var l limiter
 	now := time.Unix(1e9, 0)

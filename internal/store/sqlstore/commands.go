@@ -58,16 +58,20 @@ func (c commands) Search(ctx context.Context, q store.CommandQuery) ([]store.Com
 	if q.Desc {
 		order += " DESC"
 	}
-	n, next, err := c.measure(ctx, where, order, clamp(q.Limit, maxPage))
-	if err != nil {
-		return nil, "", c.s.fail(ctx, op, err)
+	limit, size, full := clamp(q.Limit, maxPage), 0, false
+	text := selectCommands + where.where() + order + " LIMIT " + where.arg(limit+1)
+	items, err := collectUntil(ctx, c.s.reads, scanCommand, func(e store.CommandEvent) bool {
+		full = size > 0 && size+len(e.Raw) > store.MaxCommandPage
+		size += len(e.Raw)
+		return full
+	}, text, where.args...)
+	if full {
+		limit = len(items) - 1
 	}
-	text := selectCommands + where.where() + order + " LIMIT " + where.arg(n)
-	items, err := collect(ctx, c.s.reads, scanCommand, text, where.args...)
-	if err != nil {
-		return nil, "", c.s.fail(ctx, op, err)
+	if err != nil || len(items) <= limit {
+		return items, "", c.s.fail(ctx, op, err)
 	}
-	return items, next, nil
+	return items[:limit:limit], items[limit].ID, nil
 }
 
 func (c commands) filter(ctx context.Context, q store.CommandQuery) (*clause, error) {
@@ -96,27 +100,6 @@ func (c commands) filter(ctx context.Context, q store.CommandQuery) (*clause, er
 		where.and("seq >=", seq)
 	}
 	return where, err
-}
-
-// measure decides how many events fit into a page, and which comes next.
-func (c commands) measure(ctx context.Context, where *clause, order string, limit int) (n int, next string, err error) {
-	type head struct {
-		id   string
-		size int64
-	}
-	counted := clause{where.conditions, where.args[:len(where.args):len(where.args)]}
-	heads, err := collect(ctx, c.s.reads, func(r row) (h head, err error) { return h, r.Scan(&h.id, &h.size) },
-		`SELECT id, size FROM command_events`+counted.where()+order+" LIMIT "+counted.arg(limit+1), counted.args...)
-	if err != nil {
-		return 0, "", err
-	}
-	var total int64
-	for i, h := range heads {
-		if total += h.size; i == limit || i > 0 && total > store.MaxCommandPage {
-			return i, h.id, nil
-		}
-	}
-	return len(heads), "", nil
 }
 
 // Batch implements store.Commands.

@@ -186,11 +186,19 @@ func (e events) search(ctx context.Context, q store.EventQuery, limit int) (stor
 	}
 	where := eventFilter(q, w)
 	text := selectEvent + where.where() + order + " LIMIT " + where.arg(limit+1)
-	found, err := collect(ctx, e.s.reads, scanEvent, text, where.args...)
+	size, full := 0, false // the page is full with the event before the last
+	found, err := collectUntil(ctx, e.s.reads, scanEvent, func(ev conversation.Event) bool {
+		full = size > 0 && size+len(ev.Raw) > store.MaxEventPage
+		size += len(ev.Raw)
+		return full
+	}, text, where.args...)
+	if full {
+		limit = len(found) - 1
+	}
 	if err != nil || len(found) <= limit {
 		return store.EventPage{Items: found}, err
 	}
-	return store.EventPage{Items: found[:limit], NextID: found[limit].ID}, nil
+	return store.EventPage{Items: found[:limit:limit], NextID: found[limit].ID}, nil
 }
 
 // Count implements store.Events; AtOrAfter, Desc and Limit do not matter.

@@ -174,7 +174,13 @@ func (p *pool) close() error {
 const yieldEvery = 8
 
 // collect reads all rows. It returns an empty, not a nil, slice for none.
-func collect[T any](ctx context.Context, q querier, scan func(row) (T, error), text string, args ...any) (out []T, err error) {
+func collect[T any](ctx context.Context, q querier, scan func(row) (T, error), text string, args ...any) ([]T, error) {
+	return collectUntil(ctx, q, scan, func(T) bool { return false }, text, args...)
+}
+
+// collectUntil is collect that ends with the first row that is the last: rows behind it
+// are not read.
+func collectUntil[T any](ctx context.Context, q querier, scan func(row) (T, error), last func(T) bool, text string, args ...any) (out []T, err error) {
 	rows, err := q.query(ctx, text, args...)
 	if err != nil {
 		return nil, err
@@ -186,7 +192,9 @@ func collect[T any](ctx context.Context, q querier, scan func(row) (T, error), t
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, item)
+		if out = append(out, item); last(item) {
+			return out, nil
+		}
 		if len(out)%yieldEvery == 0 {
 			runtime.Gosched()
 		}

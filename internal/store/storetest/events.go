@@ -27,6 +27,7 @@ var eventTests = map[string]func(*suite){
 	"TimesOutOfOrder":   eventTimesOutOfOrder,
 	"SearchModel":       eventSearchModel,
 	"PagingWhileGrows":  eventPaging,
+	"LargeEvents":       eventLarge,
 	"ByID":              eventByID,
 	"Unknown":           eventUnknown,
 	"OneWinnerPerHead":  eventOneWinner,
@@ -486,5 +487,31 @@ func eventCanceled(s *suite) {
 	})
 	for i := range writers {
 		s.gapFree(conversation.ID(fmt.Sprint("c", i)), head[i])
+	}
+}
+
+// eventLarge: a page has no more bytes than it may, whatever its limit, and the pages
+// together have every event once.
+func eventLarge(s *suite) {
+	s.create("u", "c")
+	sizes := []int{1, 6 << 20, 6 << 20, 6 << 20, 20 << 20, 1, 1, 15 << 20, 2 << 20}
+	want := []string{}
+	for i, size := range sizes {
+		id := fmt.Sprintf("e%d", i)
+		s.append("c", message(id, strings.Repeat("x", size), at(i)))
+		want = append(want, id)
+	}
+	for _, desc := range []bool{false, true} {
+		q := store.EventQuery{Conversation: "c", Desc: desc}
+		s.equal(s.allPages(q, 1000), directed(want, desc))
+		page, err := s.Events().Search(s.ctx, q)
+		s.ok(err)
+		size := 0
+		for _, e := range page.Items {
+			size += len(e.Raw)
+		}
+		if size > store.MaxEventPage || page.NextID == "" {
+			s.Errorf("descending %v: %d bytes in %d events, next %q", desc, size, len(page.Items), page.NextID)
+		}
 	}
 }
