@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"parley/internal/fault"
 	"parley/internal/tool"
 )
 
@@ -39,13 +38,11 @@ func (d *daemon) startCommand(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case d.programs <- struct{}{}:
-		defer func() { <-d.programs }()
-	default:
-		return fault.New(fault.TooLarge, CodeProgramLimit, "%d programs with pipes run in the sandbox, which is the limit.", cap(d.programs)).
-			WithHint("Wait until one has ended.")
+	release, err := d.countProgram()
+	if err != nil {
+		return err
 	}
+	defer release()
 	cmd, err := d.launch.command(req.Argv, req.Dir, req.Env)
 	if err != nil {
 		return err

@@ -31,6 +31,18 @@ const (
 	stderrPause = 20 * time.Millisecond
 )
 
+// countProgram counts a program with pipes until release; TooLarge if there are too
+// many.
+func (d *daemon) countProgram() (release func(), err error) {
+	select {
+	case d.programs <- struct{}{}:
+		return func() { <-d.programs }, nil
+	default:
+		return nil, fault.New(fault.TooLarge, CodeProgramLimit, "%d programs with pipes run in the sandbox, which is the limit.", cap(d.programs)).
+			WithHint("Wait until one has ended, or close those that are not needed.")
+	}
+}
+
 // startProgram starts a program and serves it until it has ended and its output was
 // taken, or the connection is gone.
 func (d *daemon) startProgram(w http.ResponseWriter, r *http.Request) error {
@@ -45,13 +57,11 @@ func (d *daemon) startProgram(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case d.programs <- struct{}{}:
-		defer func() { <-d.programs }()
-	default:
-		return fault.New(fault.TooLarge, CodeProgramLimit, "%d programs with pipes run in the sandbox, which is the limit.", cap(d.programs)).
-			WithHint("Close those that are not needed.")
+	release, err := d.countProgram()
+	if err != nil {
+		return err
 	}
+	defer release()
 	cmd, err := d.launch.command(req.Argv, req.Dir, req.Env)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package agentserver
 
 import (
-	"maps"
 	"net/http"
 
 	"parley/internal/api/httpkit"
@@ -11,11 +10,7 @@ import (
 
 // handlers are what the document names, by operation id.
 func (s *Server) handlers() httpkit.Handlers {
-	all := httpkit.Handlers{}
-	for _, group := range []httpkit.Handlers{s.serverOperations(), s.conversationOperations(), s.eventOperations(), s.workspaceOperations(), s.modelOperations(), s.extensionOperations(), s.settingsOperations()} {
-		maps.Copy(all, group)
-	}
-	return all
+	return httpkit.JoinHandlers(s.serverOperations(), s.conversationOperations(), s.eventOperations(), s.workspaceOperations(), s.modelOperations(), s.extensionOperations(), s.settingsOperations())
 }
 
 // serverOperations tell about the server.

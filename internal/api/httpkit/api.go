@@ -2,6 +2,7 @@ package httpkit
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,15 @@ type Handler func(w http.ResponseWriter, r *Request) error
 
 // Handlers are an API's handlers by operationId.
 type Handlers map[string]Handler
+
+// JoinHandlers returns the handlers of all groups.
+func JoinHandlers(groups ...Handlers) Handlers {
+	all := Handlers{}
+	for _, g := range groups {
+		maps.Copy(all, g)
+	}
+	return all
+}
 
 // APIConfig makes an API.
 type APIConfig struct {

@@ -1,19 +1,13 @@
 package v1
 
 import (
-	"maps"
-
 	"parley/internal/api/httpkit"
 	"parley/internal/api/settingswire"
 )
 
 // operations are what the document names, by operation id.
 func (h *handlers) operations() httpkit.Handlers {
-	all := httpkit.Handlers{}
-	for _, group := range []httpkit.Handlers{h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations()} {
-		maps.Copy(all, group)
-	}
-	return all
+	return httpkit.JoinHandlers(h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations())
 }
 
 // conversationsOperations start conversations, list and change them.
