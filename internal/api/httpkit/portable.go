@@ -63,9 +63,10 @@ func count(list []any, want any) int {
 }
 
 // tellApart names what is no schema after what it is: generators make types of all of
-// them, and a response is often called as the schema that it has.
+// them, and a response is often called as the schema that it has. "Response" itself is
+// what they call the answers of operations.
 func tellApart(doc map[string]any) {
-	for section, suffix := range map[string]string{"parameters": "Parameter", "responses": "Response"} {
+	for section, suffix := range map[string]string{"parameters": "Parameter", "responses": "Answer"} {
 		own := child(doc, "components", section)
 		for _, name := range sortedKeys(own) {
 			base := "#/components/" + section + "/"

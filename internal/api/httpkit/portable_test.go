@@ -42,8 +42,8 @@ func TestResponsesAreNotCalledAsSchemas(t *testing.T) {
 			"schemas": map[string]any{"Error": map[string]any{}}, "parameters": map[string]any{"Error": map[string]any{}}}}
 	tellApart(doc)
 	want := map[string]any{
-		"paths": map[string]any{"/a": map[string]any{"$ref": "#/components/responses/ErrorResponse"}},
-		"components": map[string]any{"responses": map[string]any{"ErrorResponse": map[string]any{"$ref": "#/components/schemas/Error"}},
+		"paths": map[string]any{"/a": map[string]any{"$ref": "#/components/responses/ErrorAnswer"}},
+		"components": map[string]any{"responses": map[string]any{"ErrorAnswer": map[string]any{"$ref": "#/components/schemas/Error"}},
 			"schemas": map[string]any{"Error": map[string]any{}}, "parameters": map[string]any{"ErrorParameter": map[string]any{}}}}
 	if diff := cmp.Diff(want, doc); diff != "" {
 		t.Error(diff)
