@@ -336,6 +336,10 @@ func TestNoProviderConnections(t *testing.T) {
 	if a := w.as(key, "GET", "/api/llm/provider-connections", nil).is(200); len(a.list()) != 0 {
 		t.Errorf("%s", a.body)
 	}
+	if a := w.as(key, "GET", "/api/plugins/installed", nil).is(200); len(a.list("plugins")) != 0 {
+		t.Errorf("%s", a.body)
+	}
+	w.as(key, "POST", "/api/plugins", map[string]any{}).is(501)
 	w.as(key, "POST", "/api/llm/provider-connections", map[string]any{"provider": "openai"}).is(501)
 }
 

@@ -21,6 +21,12 @@ type projectDir struct {
 	Dir *string `json:"project_dir"`
 }
 
+// listPlugins tells clients that ask at each conversation that nothing was installed:
+// nothing can be.
+func (s *Server) listPlugins(w http.ResponseWriter, _ *httpkit.Request) error {
+	return httpkit.JSON(w, http.StatusOK, map[string]any{"plugins": []struct{}{}})
+}
+
 // project reads what the directory would add to an agent. Nothing of it runs.
 func (s *Server) project(r *httpkit.Request, d projectDir) (extension.Bundle, error) {
 	sc := scopeOf(r.Principal)

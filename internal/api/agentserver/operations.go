@@ -124,16 +124,17 @@ func (s *Server) modelOperations() httpkit.Handlers {
 // extensionOperations are about tools, skills, hooks, trust, sub-agents and MCP servers.
 func (s *Server) extensionOperations() httpkit.Handlers {
 	return httpkit.Handlers{
-		"list_tools":           s.tools,
-		"list_skills":          s.listSkills,
-		"list_hooks":           s.listHooks,
-		"list_sub_agents":      s.listAgents,
-		"test_mcp_server":      s.testServer,
-		"start_mcp_oauth":      s.startLogin,
-		"get_mcp_oauth":        s.loginStatus,
-		"finish_mcp_oauth":     s.finishLogin,
-		"list_trust_questions": s.listTrust,
-		"decide_trust":         s.decideTrust,
+		"list_tools":             s.tools,
+		"list_installed_plugins": s.listPlugins,
+		"list_skills":            s.listSkills,
+		"list_hooks":             s.listHooks,
+		"list_sub_agents":        s.listAgents,
+		"test_mcp_server":        s.testServer,
+		"start_mcp_oauth":        s.startLogin,
+		"get_mcp_oauth":          s.loginStatus,
+		"finish_mcp_oauth":       s.finishLogin,
+		"list_trust_questions":   s.listTrust,
+		"decide_trust":           s.decideTrust,
 	}
 }
 
