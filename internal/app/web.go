@@ -112,8 +112,12 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 }
 
 func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpkit.URLs, parts ...httpkit.Part) (*httpkit.API, error) {
-	return ops.New(ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
-		Parts: parts, Version: a.version.Number, Demo: a.cfg.Demo})
+	cfg := ops.Config{Ready: a.checkReady, ServerInfo: about.ServerInfo, Metrics: metrics, URLs: urls,
+		Parts: parts, Version: a.version.Number, Demo: a.cfg.Demo}
+	if a.agent != nil {
+		cfg.Authorize = func(r *http.Request) (httpkit.Principal, error) { return httpkit.PrincipalOf(r.Context()) }
+	}
+	return ops.New(cfg)
 }
 
 // inSandbox reports paths whose requests look into a sandbox, whatever the method

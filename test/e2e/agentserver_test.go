@@ -39,6 +39,11 @@ func TestAgentServer(t *testing.T) {
 			t.Errorf("%s answers %d: only the agent protocol is here", path, code)
 		}
 	}
+	for key, want := range map[string]int{parleytest.Key: 200, "": 401} {
+		if code, _, err := s.Raw(t.Context(), key, "GET", "/metrics", nil); code != want || err != nil {
+			t.Errorf("metrics with the key %q: %d %v", key, code, err)
+		}
+	}
 	if log := s.Log(); !strings.Contains(log, "OH_TELEMETRY") {
 		t.Errorf("nothing was said of a variable without effect:\n%s", log)
 	}

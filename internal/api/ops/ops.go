@@ -36,6 +36,8 @@ type Config struct {
 	Metrics    *httpkit.Metrics
 	URLs       *httpkit.URLs  // nil = URLs are built from requests
 	Parts      []httpkit.Part // the other APIs' parts of /openapi.json
+	// Authorize says who may read the metrics; nil = users.
+	Authorize func(r *http.Request) (httpkit.Principal, error)
 }
 
 // Codes of Config.Ready's error that are shown as status.
@@ -60,7 +62,7 @@ func New(cfg Config) (*httpkit.API, error) {
 		return nil, err
 	}
 	h := &handlers{Config: cfg, landing: landing}
-	api, err := httpkit.NewAPI(httpkit.APIConfig{Name: "ops", Document: document, Handlers: httpkit.Handlers{
+	api, err := httpkit.NewAPI(httpkit.APIConfig{Name: "ops", Document: document, Authorize: cfg.Authorize, Handlers: httpkit.Handlers{
 		"landing_page": h.landingPage,
 		"alive":        alive,
 		"health":       alive,
