@@ -378,7 +378,7 @@ func TestAgentListsWhatThereIs(t *testing.T) {
 		b.as(otherKey, "POST", "/agent/"+b.sandbox+path, nil).is(404)
 	}
 	has(b.post(501, "/api/skills/install", nil), "not built yet")
-	has(b.as(b.key, "GET", "/api/plugins/installed", nil).is(501), "not built yet")
+	has(b.as(b.key, "GET", "/api/plugins/marketplace", nil).is(501), "not built yet")
 }
 
 func TestAgentTrustIsItsOwners(t *testing.T) {
