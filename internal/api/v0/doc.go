@@ -19,6 +19,7 @@ import (
 	"parley/internal/engine"
 	"parley/internal/llm"
 	"parley/internal/store"
+	"parley/internal/stream"
 )
 
 //go:embed openapi.yaml
@@ -39,6 +40,7 @@ type Engine interface {
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
 
 // Fleet pauses sandboxes.
@@ -53,7 +55,7 @@ type Settings interface {
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
 
-// Config wires the API. All members are required, but for Models.
+// Config wires the API. All members are required, but for Models and Rooms.
 type Config struct {
 	Engine      Engine
 	Fleet       Fleet
@@ -62,6 +64,7 @@ type Config struct {
 	Projections store.Projections
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
+	Rooms       *Rooms             // of the same Config; nil = nobody can follow conversations
 }
 
 type handlers struct {
@@ -71,12 +74,15 @@ type handlers struct {
 	ledger   *ledger
 	urls     *httpkit.URLs
 	models   func() []llm.Offer
+	rooms    *Rooms
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
-	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models}
+	if cfg.Rooms == nil {
+		cfg.Rooms = NewRooms(cfg, RoomsConfig{})
+	}
+	h := cfg.Rooms.h
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
