@@ -95,14 +95,8 @@ func session(t *testing.T, c client, server *parleytest.Server, model *openaites
 	run(t, c, server, base)
 }
 
-// program runs a client's program against any server.
-func program(t *testing.T, c client, base string) {
-	t.Helper()
-	run(t, c, nil, base)
-}
-
 // run runs a client's program against an address, and restarts the server when the
-// program asks for it.
+// program asks for it; nil where none does.
 func run(t *testing.T, c client, server *parleytest.Server, base string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), c.limit)

@@ -15,19 +15,39 @@ import (
 	"time"
 
 	"parley/internal/socketio"
+	"parley/test/testkit/openaitest"
+	"parley/test/testkit/parleytest"
 )
 
 // TestSocketIOClient runs the published Socket.IO client, in Node.js and in a
 // browser, against a server of the package that speaks its protocol.
 func TestSocketIOClient(t *testing.T) {
 	t.Parallel()
-	node := socketIONode(t)
 	host := protocolServer(t)
+	inBoth(t, "protocol", func(t *testing.T, c client) { run(t, c, nil, host) })
+}
+
+// TestSocketIORooms runs sessions of the same client against the whole server.
+func TestSocketIORooms(t *testing.T) {
+	t.Parallel()
+	inBoth(t, "rooms", func(t *testing.T, c client) {
+		model := openaitest.New(t)
+		server := parleytest.Start(t, parleytest.Options{})
+		session(t, c, server, model, server.URL, "")
+	})
+}
+
+// inBoth runs a session in Node.js and in a browser.
+func inBoth(t *testing.T, session string, try func(t *testing.T, c client)) {
+	t.Helper()
+	node := socketIONode(t)
+	env := []string{"COMPAT_SESSION=" + session}
 	t.Run("node", func(t *testing.T) {
-		program(t, client{argv: []string{node, script(t, "socketio/node.mjs")}, limit: 4 * time.Minute}, host)
+		try(t, client{argv: []string{node, script(t, "socketio/node.mjs")}, env: env, limit: 4 * time.Minute})
 	})
 	t.Run("browser", func(t *testing.T) {
-		program(t, client{argv: []string{node, script(t, "socketio/browser.mjs")}, env: []string{"COMPAT_BROWSER=" + socketIOBrowser(t, node)}, limit: 4 * time.Minute}, host)
+		browser := socketIOBrowser(t, node)
+		try(t, client{argv: []string{node, script(t, "socketio/browser.mjs")}, env: append(env, "COMPAT_BROWSER="+browser), limit: 4 * time.Minute})
 	})
 }
 

@@ -284,7 +284,8 @@ func retryPayload(e conversation.Event) (payload, bool) {
 	return statusPayload("info", "STATUS$LLM_RETRY", text), ok
 }
 
-// receive carries out what the client says, one after the other.
+// receive carries out what the client says, one after the other. What it said before
+// it left is carried out as well, without its connection's context.
 func (c *client) receive(ctx context.Context) error {
 	for {
 		name, args, err := c.socket.Receive(ctx)
@@ -294,7 +295,7 @@ func (c *client) receive(ctx context.Context) error {
 		if (name != eventIn && name != eventInLegacy) || len(args) == 0 {
 			continue
 		}
-		if err := c.rooms.h.act(ctx, c.owner, c.id, args[0]); err != nil {
+		if err := c.rooms.h.act(context.WithoutCancel(ctx), c.owner, c.id, args[0]); err != nil {
 			if fault.KindOf(err) == fault.Internal {
 				c.rooms.log.Error("client's event failed", "conversation", c.id, "error", err)
 			}

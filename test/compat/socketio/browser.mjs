@@ -1,16 +1,19 @@
-// The steps of protocol.mjs in a browser, on a page of another origin, with the
-// library as it is published for pages. What the browser complains about is a
-// failure: requests that are refused or come to nothing, errors on the page.
+// The steps of protocol.mjs or rooms.mjs in a browser, on a page of another origin,
+// with the library as it is published for pages. What the browser complains about is
+// a failure: requests that are refused or come to nothing, errors on the page.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
+import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const say = (line) => process.stdout.write(JSON.stringify(line) + '\n');
+const replies = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const read = (name) => readFileSync(new URL(name, import.meta.url));
+const session = `/${process.env.COMPAT_SESSION}.mjs`;
 const files = {
   '/': ['text/html', '<!doctype html><link rel="icon" href="data:,"><script src="/socket.io.js"></script>'],
   '/socket.io.js': ['text/javascript', read('node_modules/socket.io-client/dist/socket.io.min.js')],
-  '/protocol.mjs': ['text/javascript', read('protocol.mjs')],
+  [session]: ['text/javascript', read(`.${session}`)],
 };
 const server = http.createServer((request, response) => {
   const [type, text] = files[request.url] ?? ['text/plain', null];
@@ -35,17 +38,22 @@ await page.goto(`http://127.0.0.1:${server.address().port}/`);
 
 // What is complained about belongs to the step that has just ended.
 await page.exposeFunction('say', (line) => {
-  if (line.step && line.status === 'ok' && complaints.length > 0) {
+  if (line.status === 'ok' && complaints.length > 0) {
     line.status = 'failed';
     line.detail = complaints.slice(0, 5).join('\n');
   }
-  if (line.step) complaints = [];
-  if (!line.do) say(line);
+  complaints = [];
+  say(line);
 });
-await page.evaluate(async (host) => {
-  const { run } = await import('/protocol.mjs');
-  await run(window.io, host, window.say);
-}, process.env.COMPAT_HOST);
+await page.exposeFunction('restart', async () => {
+  say({ do: 'restart' });
+  await replies.next();
+});
+const env = { host: process.env.COMPAT_HOST, key: process.env.COMPAT_KEY, model: process.env.COMPAT_MODEL };
+await page.evaluate(async ([session, env]) => {
+  const { run } = await import(session);
+  await run(window.io, env, window.say, window.restart);
+}, [session, env]);
 say({ step: 'nothing is left to complain about', status: complaints.length ? 'failed' : 'ok', detail: complaints.join('\n') });
 await browser.close();
 server.close();

@@ -26,7 +26,7 @@ function once(emitter, event) {
 }
 
 // run runs all steps with a client library.
-export async function run(io, host, say) {
+export async function run(io, { host }, say) {
   let opened = [];
   async function step(name, work) {
     try {
@@ -196,5 +196,4 @@ export async function run(io, host, say) {
       socket.disconnect();
     }
   });
-  say({ do: 'end' });
 }
