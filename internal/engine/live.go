@@ -95,6 +95,9 @@ type live struct {
 	steps       int                // model calls of this run
 	stalled     func()             // appends what could not be stored; tried again
 	quit        error              // the goroutine must end
+
+	settingsMark store.SettingsMark // of settings
+	masked       []string           // what masker hides
 }
 
 // foldedCalls are the model calls that the log shows up to its head.

@@ -203,11 +203,18 @@ type Accounts interface {
 	UserByKey(ctx context.Context, h account.KeyHash) (account.User, error)
 	// Settings returns the user's settings, or NotFound before the first store.
 	Settings(ctx context.Context, userID string) (*account.Settings, error)
+	// SettingsSince is Settings for those who ask again and again: the answer has a
+	// mark, and is nil if nothing was stored since the one with the mark known. The
+	// zero mark is none. NotFound before the first store.
+	SettingsSince(ctx context.Context, userID string, known SettingsMark) (*account.Settings, SettingsMark, error)
 	// UpdateSettings runs change on the stored settings (nil if none) in one
 	// transaction and stores what it returns.
 	UpdateSettings(ctx context.Context, userID string,
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
+
+// SettingsMark tells stored settings from those stored before and after.
+type SettingsMark [32]byte
 
 // SandboxStatus is the state of a sandbox (V1 §3.3).
 type SandboxStatus string
