@@ -23,7 +23,7 @@ func layers() [][]string {
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},
 		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/netlog", "internal/workspace", "internal/bash", "internal/outbox", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection", "internal/trajectory"},
 		{"internal/engine", "internal/engine/..."},
-		{"internal/api/httpkit"},
+		{"internal/api/httpkit", "internal/socketio"},
 		{"internal/api/eventwire", "internal/api/profiles", "internal/api/settingswire"},
 		{"internal/api/...", "internal/web", "internal/config"},
 		{"internal/app", "internal/cli", "internal/doctor"},
