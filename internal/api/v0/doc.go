@@ -11,6 +11,8 @@ package v0
 import (
 	"context"
 	_ "embed" // the OpenAPI document
+	"log/slog"
+	"maps"
 	"net/http"
 
 	"parley/internal/account"
@@ -53,7 +55,7 @@ type Settings interface {
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
 
-// Config wires the API. All members are required, but for Models.
+// Config wires the API. All members are required, but for Models, Git and Log.
 type Config struct {
 	Engine      Engine
 	Fleet       Fleet
@@ -62,6 +64,8 @@ type Config struct {
 	Projections store.Projections
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
+	Git         Git                // nil = nobody is asked
+	Log         *slog.Logger       // nil = none
 }
 
 type handlers struct {
@@ -71,17 +75,22 @@ type handlers struct {
 	ledger   *ledger
 	urls     *httpkit.URLs
 	models   func() []llm.Offer
+	git      Git
+	log      *slog.Logger
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models}
+		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
 		Encode:   detailErrors,
-		Encoders: map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -90,8 +99,8 @@ func New(cfg Config) (*httpkit.API, error) {
 			"stop_conversation":   statusErrors(""),
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
-		},
-		Handlers: httpkit.Handlers{
+		}),
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,
@@ -110,8 +119,16 @@ func New(cfg Config) (*httpkit.API, error) {
 			"option_agents":             h.optionAgents,
 			"option_security_analyzers": h.optionAnalyzers,
 			"option_config":             h.optionConfig,
-		},
+		}),
 	})
+}
+
+func joinEncoders(groups ...map[string]httpkit.ErrorEncoder) map[string]httpkit.ErrorEncoder {
+	all := map[string]httpkit.ErrorEncoder{}
+	for _, g := range groups {
+		maps.Copy(all, g)
+	}
+	return all
 }
 
 // idOf returns the request's conversation id, or the fault of the legacy path rules.

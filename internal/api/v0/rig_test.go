@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,8 @@ type rig struct {
 	server http.Handler
 	// answers checks every answer against the document.
 	answers *httpkittest.Checker
+	git     v0.Git // before restart
+	log     strings.Builder
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag
@@ -83,7 +86,7 @@ func (r *rig) restart() { r.server = r.newServer() }
 func (r *rig) newServer() http.Handler {
 	r.Helper()
 	api, err := v0.New(v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
-		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Models: func() []llm.Offer {
+		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Git: r.git, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Models: func() []llm.Offer {
 			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
 		}})
 	check(r.TB, err)
