@@ -62,6 +62,9 @@ type Config struct {
 	Projections store.Projections
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
+
+	Sandboxes Sandboxes
+	MaxUpload int64 // bytes of one file, 0 = 1 GiB
 }
 
 type handlers struct {
@@ -71,12 +74,16 @@ type handlers struct {
 	ledger   *ledger
 	urls     *httpkit.URLs
 	models   func() []llm.Offer
+
+	sandboxes Sandboxes
+	maxUpload int64
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models}
+		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models,
+		sandboxes: cfg.Sandboxes, maxUpload: cfg.MaxUpload}
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
@@ -90,6 +97,13 @@ func New(cfg Config) (*httpkit.API, error) {
 			"stop_conversation":   statusErrors(""),
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
+
+			"list_files":    fileErrors,
+			"select_file":   fileErrors,
+			"zip_directory": fileErrors,
+			"upload_files":  fileErrors,
+			"git_changes":   fileErrors,
+			"git_diff":      fileErrors,
 		},
 		Handlers: httpkit.Handlers{
 			"load_settings":             h.loadSettings,
@@ -110,6 +124,13 @@ func New(cfg Config) (*httpkit.API, error) {
 			"option_agents":             h.optionAgents,
 			"option_security_analyzers": h.optionAnalyzers,
 			"option_config":             h.optionConfig,
+
+			"list_files":    h.listFiles,
+			"select_file":   h.selectFile,
+			"zip_directory": h.zipDirectory,
+			"upload_files":  h.uploadFiles,
+			"git_changes":   h.gitChanges,
+			"git_diff":      h.gitDiff,
 		},
 	})
 }
