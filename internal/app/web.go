@@ -88,7 +88,8 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 		return nil, err
 	}
 	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
-		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log})
+		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log,
+		Sandboxes: a.fleet, MaxUpload: a.cfg.MaxUploadBytes})
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ type Config struct {
 	Models      func() []llm.Offer // that users can choose
 	Git         Git                // nil = nobody is asked
 	Log         *slog.Logger       // nil = none
+
+	Sandboxes Sandboxes
+	MaxUpload int64 // bytes of one file, 0 = 1 GiB
 }
 
 type handlers struct {
@@ -77,12 +80,16 @@ type handlers struct {
 	models   func() []llm.Offer
 	git      Git
 	log      *slog.Logger
+
+	sandboxes Sandboxes
+	maxUpload int64
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log}
+		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log,
+		sandboxes: cfg.Sandboxes, maxUpload: cfg.MaxUpload}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -90,7 +97,7 @@ func New(cfg Config) (*httpkit.API, error) {
 		Name:     "v0",
 		Document: document,
 		Encode:   detailErrors,
-		Encoders: joinEncoders(secretEncoders(), providerEncoders(), map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -100,7 +107,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
 		}),
-		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), httpkit.Handlers{
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,

@@ -19,7 +19,10 @@ const (
 	msgIDTaken     = "CONVERSATION$ID_UNAVAILABLE"
 )
 
-const codeInvalidID = "invalid_conversation_id"
+const (
+	codeInvalidID = "invalid_conversation_id"
+	codeNotFound  = "conversation_not_found"
+)
 
 // refusal is the error shape of conversation operations.
 type refusal struct {
@@ -123,5 +126,5 @@ func microagentErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 
 // notFound is the framework's fault of an unknown conversation.
 func notFound(id conversation.ID) error {
-	return fault.New(fault.NotFound, "conversation_not_found", "Conversation %s not found", id)
+	return fault.New(fault.NotFound, codeNotFound, "Conversation %s not found", id)
 }
