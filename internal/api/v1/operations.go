@@ -7,7 +7,7 @@ import (
 
 // operations are what the document names, by operation id.
 func (h *handlers) operations() httpkit.Handlers {
-	return httpkit.JoinHandlers(h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations())
+	return httpkit.JoinHandlers(h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations(), h.reportsOperations())
 }
 
 // conversationsOperations start conversations, list and change them.

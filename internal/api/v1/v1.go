@@ -134,7 +134,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
 			"store_git_providers": providerErrors, "delete_git_providers": providerErrors,
 			"queue_pending_message": badRequestErrors,
-		}, Handlers: h.operations()})
+		}, Authorizers: reporters(), Handlers: h.operations()})
 }
 
 // page is one page of any list.
