@@ -101,6 +101,7 @@ func (h *handlers) extensionsOperations() httpkit.Handlers {
 		"list_trust":              h.listTrust,
 		"forget_trust":            h.forgetTrust,
 		"search_skills":           h.searchSkills,
+		"preview_marketplaces":    h.previewMarketplaces,
 		"get_skill":               h.getSkill,
 		"put_skill":               h.putSkill,
 		"delete_skill":            h.deleteSkill,
