@@ -36,7 +36,9 @@ type APIConfig struct {
 	// Authorize checks the credential of operations that are not public; nil =
 	// RequireUser.
 	Authorize func(r *http.Request) (Principal, error)
-	MaxBody   int64 // bytes, 0 = DefaultMaxBody
+	// Authorizers check it where an operation wants another credential, by operationId.
+	Authorizers map[string]func(r *http.Request) (Principal, error)
+	MaxBody     int64 // bytes, 0 = DefaultMaxBody
 }
 
 // API is a document with its handlers.
@@ -86,6 +88,11 @@ func (a *API) complete() error {
 			return fmt.Errorf("api %s: encoder %q has no operation", a.cfg.Name, id)
 		}
 	}
+	for id := range a.cfg.Authorizers {
+		if !known[id] {
+			return fmt.Errorf("api %s: authorizer %q has no operation", a.cfg.Name, id)
+		}
+	}
 	return nil
 }
 
@@ -109,8 +116,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 func (a *API) run(w http.ResponseWriter, r *http.Request, op *Operation) error {
 	var who Principal
 	if !op.Public {
+		authorize := a.cfg.Authorize
+		if own := a.cfg.Authorizers[op.ID]; own != nil {
+			authorize = own
+		}
 		var err error
-		if who, err = a.cfg.Authorize(r); err != nil {
+		if who, err = authorize(r); err != nil {
 			return err
 		}
 		noteOf(r.Context()).principal = who
@@ -168,6 +179,9 @@ func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 type Mux struct {
 	mux    http.ServeMux
 	routes map[string]*route // by path
+	// more has the routes that ServeMux does not take beside those of mux: of "/a/{x}/b"
+	// and "/a/c/{y}" each is the narrower one somewhere. What came first goes first.
+	more *Mux
 }
 
 type route struct {
@@ -176,8 +190,7 @@ type route struct {
 
 // NewMux mounts APIs side by side. It fails if two claim the same route.
 func NewMux(apis ...*API) (*Mux, error) {
-	m := &Mux{routes: map[string]*route{}}
-	m.mux.HandleFunc("/", notFound)
+	m := newTier()
 	for _, a := range apis {
 		for _, op := range a.doc.operations {
 			serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, op) }
@@ -189,6 +202,18 @@ func NewMux(apis ...*API) (*Mux, error) {
 	return m, nil
 }
 
+func newTier() *Mux {
+	m := &Mux{routes: map[string]*route{}}
+	m.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if m.more != nil {
+			m.more.ServeHTTP(w, r)
+			return
+		}
+		notFound(w, r)
+	})
+	return m
+}
+
 // Handle mounts a handler that no document describes: a WebSocket, or a route
 // that only says what it is not. It fails if the route is taken.
 func (m *Mux) Handle(method, path string, h http.HandlerFunc) error {
@@ -198,21 +223,52 @@ func (m *Mux) Handle(method, path string, h http.HandlerFunc) error {
 	})
 }
 
-func (m *Mux) add(method, path string, h http.HandlerFunc) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // ServeMux reports conflicting patterns so
-			err = fmt.Errorf("route %s %s: %v", method, path, r)
-		}
-	}()
+func (m *Mux) add(method, path string, h http.HandlerFunc) error {
 	if len(path) > 1 && strings.HasSuffix(path, "/") {
 		path += "{$}" // a document means this path, ServeMux everything below it
 	}
-	t := m.route(path)
-	if t.methods[method] != nil {
+	if m.routes[path] == nil {
+		for other := range m.routes {
+			if shape(other) == shape(path) {
+				return fmt.Errorf("route %s %s is mounted as %s, too", method, path, other)
+			}
+		}
+	}
+	t, err := m.tryRoute(path)
+	switch {
+	case err != nil && (m.routes[path] != nil || len(m.routes) == 0):
+		return fmt.Errorf("route %s %s: %w", method, path, err)
+	case err != nil:
+		if m.more == nil {
+			m.more = newTier()
+		}
+		return m.more.add(method, path, h)
+	case t.methods[method] != nil:
 		return fmt.Errorf("route %s %s is mounted twice", method, path)
 	}
 	t.methods[method] = h
 	return nil
+}
+
+// shape is a path without the names of its wildcards.
+func shape(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, "{") && p != "{$}" && !strings.HasSuffix(p, "...}") {
+			parts[i] = "{}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// tryRoute returns the route of a path, or why ServeMux does not take it.
+func (m *Mux) tryRoute(path string) (t *route, err error) {
+	defer func() {
+		if r := recover(); r != nil { // ServeMux reports conflicting patterns so
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return m.route(path), nil
 }
 
 // route returns the route of a path. The path above a subtree becomes a route
@@ -237,11 +293,12 @@ func (m *Mux) route(path string) *route {
 }
 
 func (m *Mux) mount(path string, t *route) {
-	m.routes[path] = t
+	pattern := path
 	if path == "/" {
-		path = "/{$}"
+		pattern = "/{$}"
 	}
-	m.mux.HandleFunc(path, t.serve)
+	m.mux.HandleFunc(pattern, t.serve)
+	m.routes[path] = t
 }
 
 // ServeHTTP implements http.Handler.
