@@ -25,6 +25,7 @@ import (
 type web struct {
 	server  *http.Server
 	streams *httpkit.Streams
+	live    *live // nil = the legacy API is not served
 }
 
 // newWeb puts the APIs behind one handler.
@@ -44,15 +45,17 @@ func newWeb(a *App) (*web, error) {
 	if err != nil {
 		return nil, err
 	}
-	handler, err := a.handler(urls, metrics, streams, auth)
+	w := &web{streams: streams}
+	handler, err := a.handler(urls, metrics, streams, auth, w)
 	if err != nil {
 		return nil, err
 	}
 	guard := httpkit.NewGuard(httpkit.GuardConfig{Log: a.log, Metrics: metrics, URLs: urls, Auth: auth,
-		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins})
-	return &web{streams: streams, server: &http.Server{Handler: guard.Wrap(handler),
+		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins, AnyOrigin: w.live.path()})
+	w.server = &http.Server{Handler: guard.Wrap(handler),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}}, nil
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
+	return w, nil
 }
 
 // authenticator knows the keys of users and sandboxes.
@@ -63,7 +66,7 @@ func (a *App) authenticator() (*httpkit.Authenticator, error) {
 	return &httpkit.Authenticator{Users: a.store.Accounts(), Sandbox: a.fleet.BySessionKey}, nil
 }
 
-func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
+func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator, w *web) (http.Handler, error) {
 	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, Places: a.store.Places(), MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
@@ -88,9 +91,11 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
+	legacy := v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
 		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log,
-		Sandboxes: a.fleet, MaxUpload: a.cfg.MaxUploadBytes})
+		Sandboxes: a.fleet, MaxUpload: a.cfg.MaxUploadBytes}
+	w.live = a.newLive(&legacy, auth, streams)
+	zero, err := v0.New(legacy)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +115,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	return touching(about, agent.Handler(mux)), nil
+	return w.live.handler(touching(about, agent.Handler(mux))), nil
 }
 
 func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpkit.URLs, parts ...httpkit.Part) (*httpkit.API, error) {
@@ -167,7 +172,7 @@ func (a *App) checkReady(ctx context.Context) error {
 // stop accepts no more requests, ends streams in a way that clients can resume,
 // and waits for the rest until ctx ends.
 func (w *web) stop(ctx context.Context) error {
-	err := w.streams.Drain(ctx)
+	err := errors.Join(w.streams.Drain(ctx), w.live.close(ctx))
 	if e := w.server.Shutdown(ctx); e != nil && !errors.Is(e, context.DeadlineExceeded) {
 		err = errors.Join(err, e)
 	}

@@ -136,6 +136,9 @@ func (l *live) open(ctx context.Context, fresh bool, verdicts map[string]*verdic
 		}
 		return l.send(ctx, l.initial(), verdicts[conversation.InitialMessageID(l.id)])
 	}
+	if l.conv.Origin == conversation.OriginV0 && l.state.Status == conversation.Idle && l.state.LastUserMsgID == "" && len(events) == 0 {
+		return l.append(l.opening()...) // the legacy API shows it to who has not said anything yet
+	}
 	failed := l.state.Status == conversation.Error && (fresh || len(verdicts) > 0)
 	if l.state.LastUserMsgID == "" || l.state.Status != conversation.Idle && !failed {
 		return nil

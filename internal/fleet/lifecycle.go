@@ -226,7 +226,7 @@ func (f *Fleet) makeRoom() {
 		for _, id := range f.toPause(time.Now()) {
 			f.job(func() {
 				defer f.donePausing(id)
-				f.pauseUnasked(id, "Paused to make room for other sandboxes; it resumes when it is used.")
+				f.pauseUnasked(id, store.DetailMadeRoom)
 			})
 		}
 		select {

@@ -229,6 +229,10 @@ const (
 	SandboxMissing  SandboxStatus = "MISSING"
 )
 
+// DetailMadeRoom is the detail of a sandbox that was paused because others needed its
+// place.
+const DetailMadeRoom = "Paused to make room for other sandboxes; it resumes when it is used."
+
 // Sandbox is the record of a sandbox.
 type Sandbox struct {
 	ID         string

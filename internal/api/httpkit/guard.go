@@ -29,6 +29,9 @@ type GuardConfig struct {
 	// AllowedOrigins are the web origins that may use the API besides the server's
 	// own; none = all loopback origins, "*" = any.
 	AllowedOrigins []string
+	// AnyOrigin is a path that pages of all origins may use, because it takes no
+	// credential that browsers add by themselves; "" = none.
+	AnyOrigin string
 	// BodyTime is how long a client may take for a request body beyond what its
 	// size needs, 0 = 20 s.
 	BodyTime time.Duration
@@ -111,7 +114,7 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if origin == "" {
+	if origin == "" || g.forAll(r) {
 		return true
 	}
 	allowed := g.ownOrigin(r, origin)
@@ -124,6 +127,18 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// forAll reports whether pages of all origins may make the request.
+func (g *Guard) forAll(r *http.Request) bool {
+	if g.cfg.AnyOrigin == "" {
+		return false
+	}
+	path := r.URL.Path
+	if u := g.cfg.URLs.Public; u != nil {
+		path = strings.TrimPrefix(path, strings.TrimRight(u.Path, "/"))
+	}
+	return strings.TrimRight(path, "/") == g.cfg.AnyOrigin
 }
 
 // ownOrigin reports whether a page of that origin may make the request. A preview

@@ -95,6 +95,7 @@ func (h *handlers) get(w http.ResponseWriter, r *httpkit.Request) error {
 		return err
 	}
 	out := h.describe(r, v, c)
+	out.NumConnections = h.rooms.Count(id)
 	if out.SubConversations, err = h.children(r.Context(), v); err != nil {
 		return err
 	}
@@ -163,6 +164,7 @@ func (h *handlers) rename(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
+	h.rooms.touch(id)
 	return ok(w, true)
 }
 
@@ -170,6 +172,9 @@ func (h *handlers) remove(w http.ResponseWriter, r *httpkit.Request) error {
 	id, err := idOf(r)
 	if err != nil {
 		return err
+	}
+	if _, err := h.engine.View(r.Context(), r.Principal.UserID, id); err == nil {
+		h.rooms.dismiss(id)
 	}
 	err = h.engine.Delete(r.Context(), r.Principal.UserID, id)
 	if fault.Is(err, fault.NotFound) {

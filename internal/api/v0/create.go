@@ -105,7 +105,7 @@ func (h *handlers) relaunch(ctx context.Context, req *engine.StartRequest) (stri
 	if err != nil || c.status != statusStopped {
 		return c.status, err
 	}
-	if err := h.engine.Resume(ctx, req.Owner, v.ID); err != nil {
+	if _, err := h.resume(ctx, v); err != nil {
 		return "", err
 	}
 	if len(req.InitialMessage) == 0 {

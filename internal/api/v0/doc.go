@@ -21,6 +21,7 @@ import (
 	"parley/internal/engine"
 	"parley/internal/llm"
 	"parley/internal/store"
+	"parley/internal/stream"
 )
 
 //go:embed openapi.yaml
@@ -41,6 +42,7 @@ type Engine interface {
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 }
 
 // Fleet pauses sandboxes.
@@ -55,7 +57,7 @@ type Settings interface {
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
 
-// Config wires the API. All members are required, but for Models, Git and Log.
+// Config wires the API. All members are required, but for Models, Git, Log and Rooms.
 type Config struct {
 	Engine      Engine
 	Fleet       Fleet
@@ -68,7 +70,8 @@ type Config struct {
 	Log         *slog.Logger       // nil = none
 
 	Sandboxes Sandboxes
-	MaxUpload int64 // bytes of one file, 0 = 1 GiB
+	MaxUpload int64  // bytes of one file, 0 = 1 GiB
+	Rooms     *Rooms // of the same Config; nil = nobody can follow conversations
 }
 
 type handlers struct {
@@ -83,16 +86,25 @@ type handlers struct {
 
 	sandboxes Sandboxes
 	maxUpload int64
+	rooms     *Rooms
 }
 
-// New returns the API.
-func New(cfg Config) (*httpkit.API, error) {
+func newHandlers(cfg Config) *handlers {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
 		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log,
 		sandboxes: cfg.Sandboxes, maxUpload: cfg.MaxUpload}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
+	return h
+}
+
+// New returns the API.
+func New(cfg Config) (*httpkit.API, error) {
+	if cfg.Rooms == nil {
+		cfg.Rooms = NewRooms(cfg, RoomsConfig{})
+	}
+	h := cfg.Rooms.h
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,

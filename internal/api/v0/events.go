@@ -168,19 +168,12 @@ func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {
 	return err
 }
 
-// clientEvent is what a client says or decides.
-type clientEvent struct {
-	Action string `json:"action"`
-	Args   struct {
-		Content    any      `json:"content"`
-		ImageURLs  []string `json:"image_urls"`
-		ImagesURLs []string `json:"images_urls"` // of older clients
-		AgentState any      `json:"agent_state"`
-	} `json:"args"`
-}
-
 func (h *handlers) addEvent(w http.ResponseWriter, r *httpkit.Request) error {
-	in, err := readClientEvent(r)
+	raw, err := json.Marshal(r.BodyValue())
+	if err != nil {
+		return fmt.Errorf("read event: %w", err)
+	}
+	in, err := readEvent(raw)
 	if err != nil {
 		return err
 	}
@@ -192,60 +185,10 @@ func (h *handlers) addEvent(w http.ResponseWriter, r *httpkit.Request) error {
 	if _, err := h.attached(r.Context(), owner, id); err != nil {
 		return err
 	}
-	if in.Action == "message" {
-		said, _ := in.Args.Content.(string)
-		err = h.say(r.Context(), owner, id, said, append(in.Args.ImageURLs, in.Args.ImagesURLs...))
-	} else {
-		state, _ := in.Args.AgentState.(string)
-		err = h.decide(r.Context(), owner, id, projection.AgentState(state))
-	}
-	if err != nil {
+	if err := h.carryOut(r.Context(), owner, id, in); err != nil {
 		return err
 	}
 	return ok(w, map[string]bool{"success": true})
-}
-
-// readClientEvent checks the members that depend on the action.
-func readClientEvent(r *httpkit.Request) (*clientEvent, error) {
-	var in clientEvent
-	raw, err := json.Marshal(r.BodyValue())
-	if err != nil {
-		return nil, fmt.Errorf("read event: %w", err)
-	}
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, wrongField("list_type", "Input should be a valid list", nil, "body", "args", "image_urls")
-	}
-	switch in.Action {
-	case "message":
-		if _, ok := in.Args.Content.(string); !ok {
-			return nil, wrongField("string_type", "Input should be a valid string", in.Args.Content, "body", "args", "content")
-		}
-	case "change_agent_state":
-		state, _ := in.Args.AgentState.(string)
-		switch projection.AgentState(state) {
-		case projection.Running, projection.Paused, projection.Stopped, projection.UserConfirmed, projection.UserRejected:
-		default:
-			const expected = "'running', 'paused', 'stopped', 'user_confirmed' or 'user_rejected'"
-			f := wrongField("enum", "Input should be "+expected, in.Args.AgentState, "body", "args", "agent_state")
-			f.Fields[0].Ctx = map[string]any{"expected": expected}
-			return nil, f
-		}
-	}
-	return &in, nil
-}
-
-func wrongField(typ, msg string, input any, loc ...any) *fault.Error {
-	f := fault.New(fault.Invalid, "validation", "The request is not valid.")
-	f.Fields = []fault.Field{{Loc: loc, Type: typ, Msg: msg, Input: input}}
-	return f
-}
-
-func (h *handlers) say(ctx context.Context, owner string, id conversation.ID, said string, images []string) error {
-	parts := firstMessage(said, images)
-	if len(parts) == 0 {
-		return wrongField("value_error", "Value error, The message is empty", said, "body", "args", "content")
-	}
-	return h.engine.Send(ctx, owner, id, engine.Message{Parts: parts, Run: true})
 }
 
 // decide carries out a state that a client asks for. One that is there already
@@ -282,7 +225,7 @@ func (h *handlers) addMessage(w http.ResponseWriter, r *httpkit.Request) error {
 	if _, err := h.attached(r.Context(), r.Principal.UserID, id); err != nil {
 		return err
 	}
-	if err := h.say(r.Context(), r.Principal.UserID, id, in.Message, nil); err != nil {
+	if err := h.say(r.Context(), r.Principal.UserID, id, &clientEvent{text: in.Message}); err != nil {
 		return err
 	}
 	return ok(w, map[string]bool{"success": true})

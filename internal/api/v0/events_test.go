@@ -290,7 +290,7 @@ func TestClientEvents(t *testing.T) {
 func TestBadClientEvents(t *testing.T) {
 	r := newRig(t)
 	id := r.conversation("hi")
-	for _, body := range []string{``, `null`, `[]`, `{}`, `{"action":7}`, `{"action":"nonsense"}`, `{"action":"run","args":{"command":"ls"}}`,
+	for _, body := range []string{``, `null`, `[]`, `{}`, `{"action":7}`, `{"action":"nonsense"}`, `{"action":"run"}`, `{"action":"write","args":{"path":"x"}}`, `{"observation":"run"}`, `{"action":"message","id":3,"args":{"content":"x"}}`, `{"action":"message","args":{"content":"x","colour":1}}`, `{"action":"loop_recovery","args":{"option":4}}`,
 		`{"action":"message"}`, `{"action":"message","args":null}`, `{"action":"message","args":{"content":5}}`, `{"action":"message","args":{"content":" "}}`,
 		`{"action":"message","args":{"content":"x","image_urls":"y"}}`, `{"action":"message","args":[]}`,
 		`{"action":"change_agent_state"}`, `{"action":"change_agent_state","args":{"agent_state":"loading"}}`,

@@ -3,6 +3,7 @@ package v0
 import (
 	"context"
 	"sync"
+	"time"
 
 	"parley/internal/api/v0/projection"
 	"parley/internal/conversation"
@@ -99,6 +100,12 @@ func (l *ledger) drop(s *slot) {
 // extend numbers what the log has that was not numbered yet and returns the next
 // id. ready says that the conversation's sandbox runs.
 func (l *ledger) extend(ctx context.Context, c *conversation.Conversation, ready bool) (int64, error) {
+	return l.change(ctx, c, func(x *extension) error { return x.run(ctx, ready) })
+}
+
+// change carries out a change of a conversation's numbers, again if another server was
+// faster, and returns the next id.
+func (l *ledger) change(ctx context.Context, c *conversation.Conversation, do func(*extension) error) (int64, error) {
 	s, release, err := l.hold(ctx, c.ID)
 	if err != nil {
 		return 0, err
@@ -106,7 +113,7 @@ func (l *ledger) extend(ctx context.Context, c *conversation.Conversation, ready
 	defer release()
 	for attempt := 1; ; attempt++ {
 		x := extension{ledger: l, slot: s, conv: c}
-		err := x.run(ctx, ready)
+		err := do(&x)
 		if err == nil {
 			return x.nextID, nil
 		}
@@ -115,6 +122,22 @@ func (l *ledger) extend(ctx context.Context, c *conversation.Conversation, ready
 			return 0, err
 		}
 	}
+}
+
+// halted numbers that the conversation's session was stopped, behind all of its log.
+func (l *ledger) halted(ctx context.Context, c *conversation.Conversation, at time.Time) error {
+	_, err := l.change(ctx, c, func(x *extension) error {
+		return x.live(ctx, func(s *projection.State) []projection.Derived { return s.Halt(at) })
+	})
+	return err
+}
+
+// revived numbers that its session goes on.
+func (l *ledger) revived(ctx context.Context, c *conversation.Conversation, at time.Time) error {
+	_, err := l.change(ctx, c, func(x *extension) error {
+		return x.live(ctx, func(s *projection.State) []projection.Derived { return s.Revive(at) })
+	})
+	return err
 }
 
 // extension is one attempt to extend. If it fails, the slot's state is worthless.
@@ -137,6 +160,13 @@ func (x *extension) run(ctx context.Context, ready bool) error {
 	if x.nextSeq >= x.conv.Summary.Head && x.nextID > 0 && (!greet || x.nextID > 1) {
 		return nil
 	}
+	if greet { // what was looked up before it was ready may be old
+		first, err := x.log.Read(ctx, x.conv.ID, -1, 1)
+		if err != nil {
+			return err
+		}
+		greet = len(first) == 0
+	}
 	if err := x.restore(ctx); err != nil {
 		return err
 	}
@@ -154,6 +184,17 @@ func (x *extension) run(ctx context.Context, ready bool) error {
 		}
 	}
 	return nil
+}
+
+// live numbers what no event of the log says, behind all of it.
+func (x *extension) live(ctx context.Context, derive func(*projection.State) []projection.Derived) error {
+	if err := x.run(ctx, false); err != nil {
+		return err
+	}
+	if err := x.restore(ctx); err != nil {
+		return err
+	}
+	return x.save(ctx, x.nextSeq, entriesOf(x.nextID, x.nextSeq-1, derive(x.slot.state)))
 }
 
 func entriesOf(id, seq int64, derived []projection.Derived) []store.ProjectionEntry {
@@ -188,18 +229,26 @@ func (x *extension) advance(ctx context.Context) (bool, error) {
 	id, next := x.nextID, x.nextSeq
 	var entries []store.ProjectionEntry
 	for i, p := range payloads {
-		waits := false
-		if _, isCall := p.(*conversation.ActionEvent); isCall {
-			known := false
-			waits, known = projection.Awaits(payloads[i:])
-			if !known && i > 0 && len(events) == logPage {
-				break // the next page, which begins here, knows
-			}
+		waits, known := x.waits(payloads[i:])
+		if !known && i > 0 && len(events) == logPage {
+			break // the next page, which begins here, knows
 		}
 		entries = append(entries, entriesOf(id, events[i].Seq, x.slot.state.Step(events[i].Seq, p, waits))...)
 		id, next = x.slot.state.NextID, events[i].Seq+1
 	}
 	return true, x.save(ctx, next, entries)
+}
+
+// waits reports whether the first of the events waits for the user (projection.Step).
+// known is false if that depends on events after these.
+func (x *extension) waits(events []conversation.Payload) (waits, known bool) {
+	switch events[0].(type) {
+	case *conversation.SystemPromptEvent:
+		return x.conv.Origin == conversation.OriginV0 && len(x.conv.InitialMessage) == 0, true
+	case *conversation.ActionEvent:
+		return projection.Awaits(events)
+	}
+	return false, true
 }
 
 // payloadsOf decodes events. What cannot be decoded is of a kind that is not known.

@@ -27,6 +27,7 @@ import (
 	"parley/internal/llm"
 	"parley/internal/store"
 	"parley/internal/store/sqlstore"
+	"parley/internal/stream"
 	"parley/internal/vault"
 )
 
@@ -37,6 +38,7 @@ type rig struct {
 	store  *sqlstore.Store
 	engine *fakeEngine
 	server http.Handler
+	rooms  *v0.Rooms // of the server made last
 	// answers checks every answer against the document.
 	answers *httpkittest.Checker
 	git     v0.Git // before restart
@@ -68,7 +70,7 @@ func newRig(t testing.TB) *rig {
 		check(t, s.Accounts().PutUser(t.Context(), account.User{ID: id, CreatedAt: time.Now()}))
 		check(t, s.Accounts().SetKeys(t.Context(), id, "test", []account.KeyHash{account.HashKey(k)}))
 	}
-	r := &rig{TB: t, store: s, engine: &fakeEngine{store: s, boxes: map[string]*store.Sandbox{}}}
+	r := &rig{TB: t, store: s, engine: &fakeEngine{store: s, boxes: map[string]*store.Sandbox{}, hub: stream.NewHub()}}
 	r.restart()
 	return r
 }
@@ -85,10 +87,16 @@ func (r *rig) restart() { r.server = r.newServer() }
 
 func (r *rig) newServer() http.Handler {
 	r.Helper()
-	api, err := v0.New(v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
+	cfg := v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
 		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Git: r.git, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Models: func() []llm.Offer {
 			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
-		}})
+		}}
+	auth := &httpkit.Authenticator{Users: r.store.Accounts(), Sandbox: func(context.Context, string) (*store.Sandbox, error) {
+		return nil, fault.New(fault.NotFound, "", "no sandbox")
+	}}
+	cfg.Rooms = v0.NewRooms(cfg, v0.RoomsConfig{Keys: auth})
+	r.rooms = cfg.Rooms
+	api, err := v0.New(cfg)
 	check(r.TB, err)
 	if r.answers == nil {
 		doc, err := httpkit.Merge("Parley", "test", api.Part())
@@ -98,9 +106,6 @@ func (r *rig) newServer() http.Handler {
 	}
 	mux, err := httpkit.NewMux(api)
 	check(r.TB, err)
-	auth := &httpkit.Authenticator{Users: r.store.Accounts(), Sandbox: func(context.Context, string) (*store.Sandbox, error) {
-		return nil, fault.New(fault.NotFound, "", "no sandbox")
-	}}
 	return auth.Wrap(mux)
 }
 
@@ -179,6 +184,14 @@ type fakeEngine struct {
 	asked chan struct{} // if set, closed when the start task is asked for
 	// extensions are those of all conversations.
 	extensions engine.Extensions
+	hub        *stream.Hub
+}
+
+func (e *fakeEngine) Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error) {
+	if _, err := e.store.Conversations().Get(ctx, owner, id); err != nil {
+		return nil, err
+	}
+	return e.hub.Follow(e.store.Events(), id, after), nil
 }
 
 func (e *fakeEngine) note(format string, args ...any) error {
@@ -265,7 +278,11 @@ func (e *fakeEngine) Delete(ctx context.Context, owner string, id conversation.I
 	if _, err := e.store.Conversations().Get(ctx, owner, id); err != nil {
 		return err
 	}
-	return e.store.Conversations().Delete(ctx, id)
+	if err := e.store.Conversations().Delete(ctx, id); err != nil {
+		return err
+	}
+	e.hub.Deleted(id)
+	return nil
 }
 
 func (e *fakeEngine) Patch(ctx context.Context, owner string, id conversation.ID, change func(*conversation.Conversation) error) (*engine.View, error) {
@@ -366,6 +383,7 @@ func (w *writer) append(payloads ...conversation.Payload) {
 	}
 	check(w.TB, w.store.Events().Append(w.Context(), store.Append{Conversation: w.id, ExpectHead: w.state.Head - int64(len(events)),
 		Generation: w.gen, Events: events, Summary: w.state.Summary(), Now: time.Now()}))
+	w.engine.hub.Wake(w.id, w.state.Head, events...)
 }
 
 func prompt() conversation.Payload {

@@ -33,11 +33,20 @@ func (h *handlers) resume(ctx context.Context, v *engine.View) (condition, error
 	if err := h.engine.Resume(ctx, v.Owner, v.ID); err != nil {
 		return condition{}, err
 	}
-	_, c, err := h.view(ctx, v.Owner, v.ID)
+	v, c, err := h.view(ctx, v.Owner, v.ID)
+	if err != nil {
+		return c, err
+	}
 	if c.status == statusStopped {
 		c.status = statusStarting
 	}
-	return c, err
+	if v.Summary.Status != conversation.Running { // a run goes on where it was
+		if err := h.ledger.revived(ctx, v.Conversation, time.Now()); err != nil {
+			return c, err
+		}
+	}
+	h.rooms.touch(v.ID)
+	return c, nil
 }
 
 // lead puts words before the public text of an error.
@@ -74,13 +83,19 @@ func (h *handlers) halt(ctx context.Context, v *engine.View, c condition) error 
 			return err
 		}
 	}
+	h.rooms.dismiss(v.ID)
 	if err := h.engine.Interrupt(ctx, v.Owner, v.ID); err != nil {
 		return err
 	}
-	if v.SandboxID == "" {
-		return nil
+	if v.SandboxID != "" {
+		if err := h.fleet.Pause(ctx, v.Owner, v.SandboxID); err != nil {
+			return err
+		}
 	}
-	return h.fleet.Pause(ctx, v.Owner, v.SandboxID)
+	if v, err = h.engine.View(ctx, v.Owner, v.ID); err != nil {
+		return err
+	}
+	return h.ledger.halted(ctx, v.Conversation, time.Now())
 }
 
 const (

@@ -84,6 +84,8 @@ const (
 	Condensed                           // action condensation; arg: a span, 0 = nothing that was shown
 	CondensationAsked                   // action condensation_request
 	MessageBlocked                      // observation error of a message that a hook blocked; arg: back to the hook's event, 0 = it is this one
+	LifeChanged                         // observation agent_state_changed of no event of the log; arg: its time and the state
+	LifeChange                          // action change_agent_state of no event of the log; arg: its time and the state
 )
 
 // Derived is one legacy event before it has an id.
@@ -130,10 +132,14 @@ func (d Derived) Cause() int64 {
 	return 0
 }
 
-// State returns the agent state of a StateChanged or ChangeState.
+// State returns the agent state that a change is to.
 func (d Derived) State() AgentState {
-	if d.Arg >= 0 && int(d.Arg) < len(stateCodes) {
-		return stateCodes[d.Arg]
+	code := d.Arg
+	if d.isLife() {
+		code &= 1<<lifeStateBits - 1
+	}
+	if code >= 0 && code < int64(len(stateCodes)) {
+		return stateCodes[code]
 	}
 	return Error
 }

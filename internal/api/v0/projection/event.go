@@ -118,7 +118,10 @@ func Render(in Input) *Event {
 	}
 	e.ID = in.ID
 	e.Timestamp = conversation.FormatTime(in.Info.CreatedAt)
-	if in.Payload != nil {
+	switch {
+	case in.Derived.isLife():
+		e.Timestamp = in.Derived.lifeTime()
+	case in.Payload != nil:
 		e.Timestamp = conversation.HeaderOf(in.Payload).Timestamp
 	}
 	if back := in.Derived.Cause(); back > 0 {
@@ -136,9 +139,9 @@ func render(in Input) *Event {
 		return nil
 	}
 	switch in.Derived.Recipe {
-	case StateChanged:
+	case StateChanged, LifeChanged:
 		return stateChanged(in)
-	case ChangeState:
+	case ChangeState, LifeChange:
 		return changeState(in.Derived.State())
 	case RecallWorkspace, RecallKnowledge:
 		return recallAction(in)

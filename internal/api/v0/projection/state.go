@@ -59,7 +59,8 @@ func (s *State) Ready() []Derived {
 }
 
 // Step derives what an event becomes. awaits says that the event is a tool call
-// that waits for the user's decision (see Awaits).
+// that waits for the user's decision (see Awaits), or a system prompt that was written
+// for a conversation which waits for its first message.
 func (s *State) Step(seq int64, p conversation.Payload, awaits bool) []Derived {
 	return s.take(p, seq, s.derive(seq, p, awaits))
 }
@@ -67,7 +68,9 @@ func (s *State) Step(seq int64, p conversation.Payload, awaits bool) []Derived {
 // Replay repeats what was derived from an event earlier. seq -1 stands for what
 // precedes the log; p is nil then.
 func (s *State) Replay(seq int64, p conversation.Payload, derived []Derived) {
-	s.take(p, seq, derived)
+	own, life := logged(derived)
+	s.take(p, seq, own)
+	s.take(nil, -1, life)
 }
 
 // Awaits reports whether the tool call at the beginning of events waits for the
@@ -95,6 +98,9 @@ func Awaits(events []conversation.Payload) (awaits, known bool) {
 func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived {
 	switch e := p.(type) {
 	case *conversation.SystemPromptEvent:
+		if awaits && s.agent == Loading && len(s.unrecalled) == 0 {
+			return []Derived{{Recipe: System}, change(AwaitingInput), changed(AwaitingInput)}
+		}
 		return []Derived{{Recipe: System}}
 	case *conversation.MessageEvent:
 		return s.message(seq, e)
@@ -381,7 +387,7 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 
 func (s *State) apply(p conversation.Payload, seq int64, d Derived) {
 	switch {
-	case d.Recipe == StateChanged:
+	case d.Recipe == StateChanged || d.Recipe == LifeChanged:
 		s.agent = d.State()
 	case d.Recipe == Message:
 		if e, ok := p.(*conversation.MessageEvent); ok && e.Source == conversation.SourceUser && !s.isBlocked(e) {
