@@ -37,6 +37,9 @@ type APIConfig struct {
 	// RequireUser.
 	Authorize func(r *http.Request) (Principal, error)
 	MaxBody   int64 // bytes, 0 = DefaultMaxBody
+	// Respell returns the documented spelling of an escaped path that clients spell in a
+	// way that no pattern matches, such as slashes in a parameter; nil = there are none.
+	Respell func(path string) string
 }
 
 // API is a document with its handlers.
@@ -166,8 +169,9 @@ func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Mux routes to the operations of APIs and answers everything else with 404 or
 // 405 in JSON.
 type Mux struct {
-	mux    http.ServeMux
-	routes map[string]*route // by path
+	mux     http.ServeMux
+	routes  map[string]*route // by path
+	respell []func(path string) string
 }
 
 type route struct {
@@ -179,6 +183,9 @@ func NewMux(apis ...*API) (*Mux, error) {
 	m := &Mux{routes: map[string]*route{}}
 	m.mux.HandleFunc("/", notFound)
 	for _, a := range apis {
+		if a.cfg.Respell != nil {
+			m.respell = append(m.respell, a.cfg.Respell)
+		}
 		for _, op := range a.doc.operations {
 			serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, op) }
 			if err := m.add(op.Method, op.Path, serve); err != nil {
@@ -245,7 +252,14 @@ func (m *Mux) mount(path string, t *route) {
 }
 
 // ServeHTTP implements http.Handler.
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, respell := range m.respell {
+		if was := r.URL.EscapedPath(); respell(was) != was {
+			r = WithPath(r, respell(was))
+		}
+	}
+	m.mux.ServeHTTP(w, r)
+}
 
 func (t *route) serve(w http.ResponseWriter, r *http.Request) {
 	method := r.Method
