@@ -77,6 +77,7 @@ type handlers struct {
 	models   func() []llm.Offer
 	git      Git
 	log      *slog.Logger
+	launches turns
 }
 
 // New returns the API.
