@@ -87,6 +87,7 @@ type handlers struct {
 	sandboxes Sandboxes
 	maxUpload int64
 	rooms     *Rooms
+	launches  turns
 }
 
 func newHandlers(cfg Config) *handlers {
@@ -108,8 +109,9 @@ func New(cfg Config) (*httpkit.API, error) {
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
+		Respell:  joinName,
 		Encode:   detailErrors,
-		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), userEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -119,7 +121,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
 		}),
-		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), httpkit.Handlers{
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), h.userHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,
