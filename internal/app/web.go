@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
+	"parley/internal/feedback"
 	"parley/internal/fleet"
 )
 
@@ -89,7 +91,8 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	}
 	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
 		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers,
-		Sandboxes: a.fleet, MaxUpload: a.cfg.MaxUploadBytes})
+		Sandboxes: a.fleet, Exposed: book.Of, Previews: previews, Experiments: a.store.Experiments(),
+		Feedback: feedback.New(filepath.Join(a.cfg.Data, "feedback.jsonl")), MaxBody: a.cfg.MaxBodyBytes, MaxUpload: a.cfg.MaxUploadBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +110,9 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	}
 	mux, err := httpkit.NewMux(zero, one, open, devices, operations)
 	if err != nil {
+		return nil, err
+	}
+	if err := v0.MountSecurity(mux); err != nil {
 		return nil, err
 	}
 	return touching(about, agent.Handler(mux)), nil

@@ -39,6 +39,7 @@ type Engine interface {
 	Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error)
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
+	Remember(ctx context.Context, owner string, id conversation.ID, excerpt string) (string, error)
 }
 
 // Fleet pauses sandboxes.
@@ -63,8 +64,13 @@ type Config struct {
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
 
-	Sandboxes Sandboxes
-	MaxUpload int64 // bytes of one file, 0 = 1 GiB
+	Sandboxes   Sandboxes
+	Exposed     Exposed           // nil = sandboxes offer nothing
+	Previews    *httpkit.Previews // nil = no links to editors
+	Experiments Experiments
+	Feedback    Feedback
+	MaxBody     int64 // bytes of a request, 0 = httpkit.DefaultMaxBody
+	MaxUpload   int64 // bytes of one file, 0 = 1 GiB
 }
 
 type handlers struct {
@@ -75,18 +81,24 @@ type handlers struct {
 	urls     *httpkit.URLs
 	models   func() []llm.Offer
 
-	sandboxes Sandboxes
-	maxUpload int64
+	sandboxes   Sandboxes
+	exposed     Exposed
+	previews    *httpkit.Previews
+	experiments Experiments
+	feedback    Feedback
+	maxUpload   int64
 }
 
 // New returns the API.
 func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
 		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models,
-		sandboxes: cfg.Sandboxes, maxUpload: cfg.MaxUpload}
+		sandboxes: cfg.Sandboxes, exposed: cfg.Exposed, previews: cfg.Previews, experiments: cfg.Experiments,
+		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload}
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
+		MaxBody:  cfg.MaxBody,
 		Encode:   detailErrors,
 		Encoders: map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
@@ -104,6 +116,10 @@ func New(cfg Config) (*httpkit.API, error) {
 			"upload_files":  fileErrors,
 			"git_changes":   fileErrors,
 			"git_diff":      fileErrors,
+
+			"get_trajectory":  trajectoryErrors,
+			"submit_feedback": feedbackErrors,
+			"add_exp_config":  experimentErrors,
 		},
 		Handlers: httpkit.Handlers{
 			"load_settings":             h.loadSettings,
@@ -131,6 +147,13 @@ func New(cfg Config) (*httpkit.API, error) {
 			"upload_files":  h.uploadFiles,
 			"git_changes":   h.gitChanges,
 			"git_diff":      h.gitDiff,
+
+			"get_remote_runtime_config": h.runtimeConfig,
+			"get_vscode_url":            h.editorURL,
+			"get_hosts":                 h.webHosts,
+			"get_remember_prompt":       h.rememberPrompt,
+			"submit_feedback":           h.submitFeedback,
+			"add_exp_config":            h.expConfig,
 		},
 	})
 }

@@ -307,6 +307,10 @@ func (e *fakeEngine) Extensions(context.Context, string, conversation.ID) (engin
 	return e.extensions, nil
 }
 
+func (e *fakeEngine) Remember(context.Context, string, conversation.ID, string) (string, error) {
+	return "remember", e.note("remember")
+}
+
 func (e *fakeEngine) LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error) {
 	task, err := e.store.StartTasks().Latest(ctx, id)
 	e.mu.Lock()
