@@ -51,7 +51,8 @@ func newWeb(a *App) (*web, error) {
 		return nil, err
 	}
 	guard := httpkit.NewGuard(httpkit.GuardConfig{Log: a.log, Metrics: metrics, URLs: urls, Auth: auth,
-		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins})
+		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins,
+		Rate: httpkit.NewRateLimit(a.cfg.RateLimit)})
 	return &web{streams: streams, server: &http.Server{Handler: guard.Wrap(handler),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}}, nil
@@ -66,7 +67,7 @@ func (a *App) authenticator() (*httpkit.Authenticator, error) {
 }
 
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator) (http.Handler, error) {
-	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
+	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo, Dir: a.cfg.Data})
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, Places: a.store.Places(), MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
 		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,

@@ -66,6 +66,7 @@ type Config struct {
 	PreviewSharedOrigin  bool
 	CORSOrigins          []string // scheme://host[:port], or "*"
 	AllowedHosts         []string // host names without port, lower case, or "*"
+	RateLimit            int      // requests a second of one client address; 0 = no limit
 	HostDirectories      string
 	MaxBodyBytes         int64 // > 0
 	MaxUploadBytes       int64 // > 0, of one file
