@@ -93,7 +93,8 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	zero, err := v0.New(v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
 		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers,
 		Sandboxes: a.fleet, Exposed: book.Of, Previews: previews, Experiments: a.store.Experiments(),
-		Feedback: feedback.New(filepath.Join(a.cfg.Data, "feedback.jsonl")), MaxBody: a.cfg.MaxBodyBytes, MaxUpload: a.cfg.MaxUploadBytes})
+		Feedback: feedback.New(filepath.Join(a.cfg.Data, "feedback.jsonl")), MaxBody: a.cfg.MaxBodyBytes, MaxUpload: a.cfg.MaxUploadBytes,
+		MaxLive: a.cfg.LegacyConversations, ListAge: a.cfg.LegacyListAge})
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,9 @@ func (h *handlers) launch(ctx context.Context, req *engine.StartRequest) (string
 	if fault.CodeOf(err) == store.CodeExists {
 		return h.relaunch(ctx, req)
 	}
+	if err == nil {
+		_ = h.evict(ctx, req.Owner, req.ConversationID) // the next start tries again
+	}
 	return statusStarting, err
 }
 
@@ -108,6 +111,7 @@ func (h *handlers) relaunch(ctx context.Context, req *engine.StartRequest) (stri
 	if err := h.engine.Resume(ctx, req.Owner, v.ID); err != nil {
 		return "", err
 	}
+	_ = h.evict(ctx, req.Owner, v.ID) // the next start tries again
 	if len(req.InitialMessage) == 0 {
 		return statusStarting, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"context"
 	_ "embed" // the OpenAPI document
 	"net/http"
+	"time"
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
@@ -71,6 +72,11 @@ type Config struct {
 	Feedback    Feedback
 	MaxBody     int64 // bytes of a request, 0 = httpkit.DefaultMaxBody
 	MaxUpload   int64 // bytes of one file, 0 = 1 GiB
+	// MaxLive is how many legacy conversations of one user run at a time; one more
+	// closes the one that was not updated for longest. 0 = any number.
+	MaxLive int
+	// ListAge is how old conversations are that lists still show; 0 = any age.
+	ListAge time.Duration
 }
 
 type handlers struct {
@@ -87,6 +93,8 @@ type handlers struct {
 	experiments Experiments
 	feedback    Feedback
 	maxUpload   int64
+	maxLive     int
+	listAge     time.Duration
 }
 
 // New returns the API.
@@ -94,7 +102,7 @@ func New(cfg Config) (*httpkit.API, error) {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
 		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models,
 		sandboxes: cfg.Sandboxes, exposed: cfg.Exposed, previews: cfg.Previews, experiments: cfg.Experiments,
-		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload}
+		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload, maxLive: cfg.MaxLive, listAge: cfg.ListAge}
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,

@@ -38,6 +38,7 @@ type rig struct {
 	server http.Handler
 	// answers checks every answer against the document.
 	answers *httpkittest.Checker
+	change  func(*v0.Config) // what restart makes otherwise
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag
@@ -82,10 +83,14 @@ func (r *rig) restart() { r.server = r.newServer() }
 
 func (r *rig) newServer() http.Handler {
 	r.Helper()
-	api, err := v0.New(v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
+	cfg := v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
 		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Models: func() []llm.Offer {
 			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
-		}})
+		}}
+	if r.change != nil {
+		r.change(&cfg)
+	}
+	api, err := v0.New(cfg)
 	check(r.TB, err)
 	if r.answers == nil {
 		doc, err := httpkit.Merge("Parley", "test", api.Part())
