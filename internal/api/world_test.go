@@ -33,6 +33,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
+	"parley/internal/feedback"
 	"parley/internal/fernet"
 	"parley/internal/fleet"
 	"parley/internal/forge"
@@ -102,6 +103,9 @@ func (s *script) Info() llm.Info {
 func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	if strings.HasSuffix(req.SessionID, store.UseJudge) {
 		return say(s.verdict())(ctx, req)
+	}
+	if strings.HasSuffix(req.SessionID, store.UseRemember) { // what was asked comes back
+		return say("Sure. <update_prompt>"+content.JoinText(req.Messages[1].Parts)+"</update_prompt> Anything else?")(ctx, req)
 	}
 	if len(req.Tools) == 0 && req.SessionID != "probe" { // a title
 		return say("A title")(ctx, req)
@@ -200,6 +204,8 @@ type world struct {
 	boxes   *boxtest.Backend
 	bash    *bash.Service
 	git     *forge.Service
+	// feedback is the file that users' feedback is kept in.
+	feedback string
 }
 
 type syncBuffer struct {
@@ -242,7 +248,8 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 	check(t, err)
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "parley.db"), Sealer: v})
 	check(t, err)
-	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{}}
+	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{},
+		feedback: filepath.Join(dir, "feedback.jsonl")}
 	b := boxtest.New(dir)
 	w.boxes = b
 	w.users()
@@ -355,6 +362,7 @@ func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
 	check(w.TB, err)
 	mux, err := httpkit.NewMux(zero, one, open, devices, operations)
 	check(w.TB, err)
+	check(w.TB, v0.MountSecurity(mux))
 	w.server = httptest.NewServer(httpkit.NewGuard(c.guard).Wrap(agent.Handler(mux)))
 	merged, err := httpkit.Merge("Parley", "0.1.0", zero.Part(), one.Part(), open.Part(), devices.Part(), agent.Part(), operations.Part())
 	check(w.TB, err)
@@ -366,7 +374,9 @@ func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
 func (w *world) legacyAPI(c *config, urls *httpkit.URLs) *httpkit.API {
 	w.Helper()
 	zero, err := v0.New(v0.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), Events: w.store.Events(),
-		Projections: w.store.Projections(), URLs: urls, Sandboxes: w.fleet, MaxUpload: c.agent.MaxUpload})
+		Projections: w.store.Projections(), URLs: urls, Sandboxes: w.fleet, MaxUpload: c.agent.MaxUpload,
+		Exposed: c.agent.Previews.Exposed, Previews: c.agent.Previews.Register, Experiments: w.store.Experiments(),
+		Feedback: feedback.New(w.feedback)})
 	check(w.TB, err)
 	return zero
 }

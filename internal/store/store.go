@@ -346,6 +346,7 @@ type Store interface {
 	Starts() Starts
 	Shares() Shares
 	Search() Search
+	Experiments() Experiments
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

@@ -107,7 +107,7 @@ func (a *API) Part() Part { return Part{Name: a.cfg.Name, Document: a.doc} }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 	note := noteOf(r.Context())
-	note.route = op.Path
+	note.route, note.encode = op.Path, a.encoder(op)
 	answer := &answerWriter{ResponseWriter: w}
 	err := a.run(answer, r, op)
 	if err == nil {
@@ -148,14 +148,17 @@ func (a *API) fail(w *answerWriter, r *http.Request, op *Operation, err error) {
 	if w.began {
 		panic(http.ErrAbortHandler)
 	}
-	encode := a.cfg.Encode
-	if own := a.cfg.Encoders[op.ID]; own != nil {
-		encode = own
-	}
-	status, body := encode(r, p)
+	status, body := a.encoder(op)(r, p)
 	if err := writeProblem(w, status, body, p.RetryAfter); err != nil {
 		noteOf(r.Context()).gone = true
 	}
+}
+
+func (a *API) encoder(op *Operation) ErrorEncoder {
+	if own := a.cfg.Encoders[op.ID]; own != nil {
+		return own
+	}
+	return a.cfg.Encode
 }
 
 // answerWriter knows whether an answer has begun.

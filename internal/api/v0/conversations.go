@@ -41,8 +41,12 @@ func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) inf
 	if out.Title == "" {
 		out.Title = defaultTitle(v.ID)
 	}
-	if !v.LastEventAt.IsZero() {
-		out.LastUpdatedAt = ref(formatDate(v.LastEventAt))
+	last := v.LastEventAt
+	if v.TitleByUser && v.UpdatedAt.After(last) { // a rename is an update, too
+		last = v.UpdatedAt
+	}
+	if !last.IsZero() {
+		out.LastUpdatedAt = ref(formatDate(last))
 	}
 	if v.Origin != conversation.OriginV0 {
 		h.describeV1(r, v, c, &out)
@@ -128,9 +132,13 @@ func (h *handlers) list(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := r.Params(&q); err != nil {
 		return err
 	}
-	page, err := h.engine.Search(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID,
+	cursor, offset, err := parsePage(q.PageID)
+	if err != nil {
+		return err
+	}
+	page, err := h.searchFrom(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID,
 		Repository: q.Repository, Trigger: q.Trigger, WithSubs: q.WithSubs, Order: store.CreatedDesc,
-		Cursor: q.PageID, Limit: min(max(q.Limit, 1), maxPage)})
+		CreatedFrom: h.since(), Cursor: cursor, Limit: min(max(q.Limit, 1), maxPage)}, offset)
 	if err != nil {
 		return err
 	}
@@ -142,7 +150,7 @@ func (h *handlers) list(w http.ResponseWriter, r *httpkit.Request) error {
 		}
 		results = append(results, h.describe(r, v, c))
 	}
-	return ok(w, map[string]any{"results": results, "next_page_id": unlessEmpty(page.Next)})
+	return ok(w, map[string]any{"results": results, "next_page_id": formatPage(page.Next)})
 }
 
 func (h *handlers) rename(w http.ResponseWriter, r *httpkit.Request) error {

@@ -111,6 +111,9 @@ func (h *handlers) launch(ctx context.Context, req *engine.StartRequest) (string
 	if fault.CodeOf(err) == store.CodeExists {
 		return h.relaunch(ctx, req)
 	}
+	if err == nil {
+		_ = h.evict(ctx, req.Owner, req.ConversationID) // the next start tries again
+	}
 	return statusStarting, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"time"
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
@@ -43,6 +44,7 @@ type Engine interface {
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
+	Remember(ctx context.Context, owner string, id conversation.ID, excerpt string) (string, error)
 }
 
 // Fleet pauses sandboxes.
@@ -69,9 +71,19 @@ type Config struct {
 	Git         Git                // nil = nobody is asked
 	Log         *slog.Logger       // nil = none
 
-	Sandboxes Sandboxes
-	MaxUpload int64  // bytes of one file, 0 = 1 GiB
-	Rooms     *Rooms // of the same Config; nil = nobody can follow conversations
+	Rooms       *Rooms // of the same Config; nil = nobody can follow conversations
+	Sandboxes   Sandboxes
+	Exposed     Exposed           // nil = sandboxes offer nothing
+	Previews    *httpkit.Previews // nil = no links to editors
+	Experiments Experiments
+	Feedback    Feedback
+	MaxBody     int64 // bytes of a request, 0 = httpkit.DefaultMaxBody
+	MaxUpload   int64 // bytes of one file, 0 = 1 GiB
+	// MaxLive is how many legacy conversations of one user run at a time; one more
+	// closes the one that was not updated for longest. 0 = any number.
+	MaxLive int
+	// ListAge is how old conversations are that lists still show; 0 = any age.
+	ListAge time.Duration
 }
 
 type handlers struct {
@@ -84,16 +96,23 @@ type handlers struct {
 	git      Git
 	log      *slog.Logger
 
-	sandboxes Sandboxes
-	maxUpload int64
-	rooms     *Rooms
-	launches  turns
+	sandboxes   Sandboxes
+	exposed     Exposed
+	previews    *httpkit.Previews
+	experiments Experiments
+	feedback    Feedback
+	maxUpload   int64
+	maxLive     int
+	listAge     time.Duration
+	rooms       *Rooms
+	launches    turns
 }
 
 func newHandlers(cfg Config) *handlers {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
 		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log,
-		sandboxes: cfg.Sandboxes, maxUpload: cfg.MaxUpload}
+		sandboxes: cfg.Sandboxes, exposed: cfg.Exposed, previews: cfg.Previews, experiments: cfg.Experiments,
+		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload, maxLive: cfg.MaxLive, listAge: cfg.ListAge}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -110,8 +129,9 @@ func New(cfg Config) (*httpkit.API, error) {
 		Name:     "v0",
 		Document: document,
 		Respell:  joinName,
+		MaxBody:  cfg.MaxBody,
 		Encode:   detailErrors,
-		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), userEncoders(), map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), sessionEncoders(), userEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -121,7 +141,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
 		}),
-		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), h.userHandlers(), httpkit.Handlers{
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), h.sessionHandlers(), h.userHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,

@@ -43,6 +43,7 @@ type rig struct {
 	answers *httpkittest.Checker
 	git     v0.Git // before restart
 	log     strings.Builder
+	change  func(*v0.Config) // what restart makes otherwise
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag
@@ -91,6 +92,9 @@ func (r *rig) newServer() http.Handler {
 		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Git: r.git, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Models: func() []llm.Offer {
 			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
 		}}
+	if r.change != nil {
+		r.change(&cfg)
+	}
 	auth := &httpkit.Authenticator{Users: r.store.Accounts(), Sandbox: func(context.Context, string) (*store.Sandbox, error) {
 		return nil, fault.New(fault.NotFound, "", "no sandbox")
 	}}
@@ -325,6 +329,10 @@ func (e *fakeEngine) Search(ctx context.Context, q store.ConversationQuery) (sto
 
 func (e *fakeEngine) Extensions(context.Context, string, conversation.ID) (engine.Extensions, error) {
 	return e.extensions, nil
+}
+
+func (e *fakeEngine) Remember(context.Context, string, conversation.ID, string) (string, error) {
+	return "remember", e.note("remember")
 }
 
 func (e *fakeEngine) LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error) {

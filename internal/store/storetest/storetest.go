@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"NetworkLog", networkTests},
 		{"Commands", commandTests},
 		{"Places", placeTests},
+		{"Experiments", experimentTests},
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},
