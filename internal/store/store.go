@@ -349,6 +349,7 @@ type Store interface {
 	Starts() Starts
 	Shares() Shares
 	Search() Search
+	Imports() Imports
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error
