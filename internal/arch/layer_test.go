@@ -18,6 +18,7 @@ func layers() [][]string {
 		{"internal/subagent"},
 		{"internal/extension"},
 		{"internal/conversation"},
+		{"internal/legacy"},
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
 		{"internal/stream", "internal/sandboxd", "internal/netpolicy"},
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},

@@ -85,6 +85,7 @@ type live struct {
 	wakes       int                       // how often something outside changed
 	memory      memory
 	work        *work
+	replay      *replay            // what it repeats; nil = nothing, or nothing any more
 	batch       *batch             // the work, where that is tool calls
 	seen        string             // the last user message that the model read for its newest answer; "" = not known
 	pause       bool               // pause at the next step boundary
@@ -224,6 +225,9 @@ func (l *live) load(ctx context.Context) error {
 		if len(events) < 1000 {
 			break
 		}
+	}
+	if err := l.loadReplay(ctx); err != nil {
+		return err
 	}
 	if err := l.extend(ctx); err != nil {
 		return err

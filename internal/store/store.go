@@ -78,6 +78,9 @@ type Conversations interface {
 	Fork(ctx context.Context, c *conversation.Conversation, events []conversation.Event) error
 	// Get returns the record; owner "" means any.
 	Get(ctx context.Context, owner string, id conversation.ID) (*conversation.Conversation, error)
+	// Replay returns what the conversation was made to repeat, none if it was not or
+	// is unknown.
+	Replay(ctx context.Context, id conversation.ID) ([]conversation.ReplayItem, error)
 	// Batch returns the records in the order of ids, nil where there is none.
 	Batch(ctx context.Context, owner string, ids []conversation.ID) ([]*conversation.Conversation, error)
 	// Children returns the ids of the sub-conversations of the given conversations,
@@ -347,6 +350,7 @@ type Store interface {
 	Shares() Shares
 	Search() Search
 	Experiments() Experiments
+	Imports() Imports
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

@@ -13,7 +13,6 @@ import (
 const (
 	msgNoSettings  = "CONFIGURATION$SETTINGS_NOT_FOUND"
 	msgNoModelAuth = "STATUS$ERROR_LLM_AUTHENTICATION"
-	msgNoReplay    = "CONFIGURATION$REPLAY_NOT_SUPPORTED"
 	msgBadReplay   = "CONFIGURATION$INVALID_REPLAY"
 	msgNotFound    = "CONVERSATION$NOT_FOUND"
 	msgIDTaken     = "CONVERSATION$ID_UNAVAILABLE"
@@ -80,8 +79,6 @@ func creationErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 	case engine.CodeNoKey:
 		out.Message = "Error authenticating with the LLM provider. Please check your API key"
 		out.MsgID = msgNoModelAuth
-	case codeNoReplay:
-		out.MsgID = msgNoReplay
 	case codeBadReplay:
 		out.MsgID = msgBadReplay
 	case codeIDTaken:

@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}{
 		{"Conversations", conversationTests},
 		{"Forks", forkTests},
+		{"Replays", replayTests},
 		{"Events", eventTests},
 		{"Leases", leaseTests},
 		{"StartTasks", taskTests},
