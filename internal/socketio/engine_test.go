@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -695,4 +696,46 @@ func TestOneConnectionServesManyPolls(t *testing.T) {
 			t.Fatal(text)
 		}
 	}
+}
+
+// flushed calls a function when an answer has been sent and its handler goes on.
+type flushed struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (f *flushed) Flush() {
+	_ = http.NewResponseController(f.ResponseWriter).Flush()
+	f.then()
+}
+
+// A client polls again as soon as it has an answer, also over another connection
+// and while the server is not done with the first.
+func TestTheNextPollMayFollowAtOnce(t *testing.T) {
+	t.Parallel()
+	server := socketio.New(socketio.Config{Serve: echo})
+	g := &rig{t: t, server: server, http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	var then atomic.Pointer[func()]
+	g.url = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(&flushed{w, func() {
+			if f := then.Swap(nil); f != nil {
+				(*f)()
+			}
+		}}, r)
+	}))
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	p := g.poll("")
+	answered := make(chan struct{})
+	next := func() {
+		defer close(answered)
+		p.must(`42["a"]`)
+		if got := p.packets(1); got[0] != `42["a-back",[]]` {
+			t.Errorf("%q", got)
+		}
+	}
+	p.must("40")
+	then.Store(&next)
+	p.packets(1)
+	<-answered
+	p.must("3")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -164,6 +163,3 @@ func (s *session) handshake(upgrades string) string {
 	return `0{"sid":` + strconv.Quote(s.id) + `,"upgrades":[` + upgrades + `],"pingInterval":` + strconv.FormatInt(c.PingInterval.Milliseconds(), 10) +
 		`,"pingTimeout":` + strconv.FormatInt(c.PingTimeout.Milliseconds(), 10) + `,"maxPayload":` + strconv.FormatInt(c.MaxPayload, 10) + `}`
 }
-
-// join makes one payload of packets.
-func join(packets []string) string { return strings.Join(packets, string(separator)) }

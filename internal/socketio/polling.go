@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -29,26 +30,42 @@ func (s *session) poll(w http.ResponseWriter, r *http.Request) {
 	if !s.begin(w, &s.polled) {
 		return
 	}
-	defer s.end(&s.polled)
 	if s.ctx.Err() != nil {
-		s.late(w)
+		s.end(&s.polled)
+		s.late(w, r)
 		return
 	}
+	payload, err := s.await(r)
+	// Before the answer: the client may send the next poll as soon as it has it.
+	s.end(&s.polled)
+	if payload == "" {
+		s.drop(err)
+	} else if taken := s.say(w, payload); err != nil || !taken {
+		s.drop(errFinished)
+	}
+}
+
+// await waits for the answer to a poll. An error is why the session ends with it;
+// there is no answer if the client does not wait for one anymore.
+//
+// The last packets are followed by a close in an answer of its own: the official
+// client looks at packets a little later, and at a close at once, so that it would
+// lose what comes with it.
+func (s *session) await(r *http.Request) (payload string, err error) {
 	hurry := time.NewTimer(time.Hour)
 	defer hurry.Stop()
 	for probed := s.probe(); ; {
 		if s.overWebSocket() {
-			s.say(w, string(engineNoop))
-			return
+			return string(engineNoop), nil
 		}
 		items, over, changed := s.out.take(maxQueued, int(s.server.config.MaxPayload))
-		if s.ctx.Err() != nil {
-			s.part(w)
-			return
-		}
-		if len(items) > 0 || over {
-			s.deliver(w, items, over)
-			return
+		switch {
+		case s.ctx.Err() != nil:
+			return s.part(), nil
+		case len(items) > 0:
+			return strings.Join(items, string(separator)), nil
+		case over:
+			return string(engineClose), errFinished
 		}
 		select {
 		case <-changed:
@@ -56,11 +73,9 @@ func (s *session) poll(w http.ResponseWriter, r *http.Request) {
 			probed = nil
 			hurry.Reset(probeTime)
 		case <-hurry.C:
-			s.say(w, string(engineNoop))
-			return
+			return string(engineNoop), nil
 		case <-r.Context().Done():
-			s.drop(errAborted)
-			return
+			return "", errAborted
 		case <-s.ctx.Done():
 		}
 	}
@@ -73,48 +88,43 @@ func (s *session) probe() <-chan struct{} {
 	return s.probed
 }
 
-// deliver answers a poll. over says that these are the last packets.
-func (s *session) deliver(w http.ResponseWriter, items []string, over bool) {
-	if over {
-		items = append(items, string(engineClose))
+// part is the answer to a poll that was under way when the session ended.
+func (s *session) part() string {
+	s.hear()
+	if errors.Is(context.Cause(s.ctx), errLeft) {
+		return string(engineNoop)
 	}
-	if taken := s.say(w, join(items)); over || !taken {
-		s.drop(errFinished)
+	return string(engineClose)
+}
+
+// late answers a request of a session that has ended before. Where both sides
+// close it at a time, that is no error of the client's: its last poll is answered
+// after its own close, its close after the server's.
+func (s *session) late(w http.ResponseWriter, r *http.Request) {
+	cause := context.Cause(s.ctx)
+	heard := s.hear()
+	switch {
+	case r.Method == http.MethodGet && errors.Is(cause, errLeft) && !heard:
+		s.say(w, string(engineNoop))
+	case r.Method == http.MethodPost && errors.Is(cause, errFinished) && !heard:
+		answer(w, "ok")
+	default:
+		refuse(w, errSession)
 	}
 }
 
-// part answers a poll that was under way when the session ended, or that its
-// client may have sent before it closed the session.
-func (s *session) part(w http.ResponseWriter) {
+// hear notes that a request of the client has met the end of the session, and
+// reports whether one had before.
+func (s *session) hear() (before bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	select {
 	case <-s.parted:
+		return true
 	default:
 		close(s.parted)
+		return false
 	}
-	s.mu.Unlock()
-	if errors.Is(context.Cause(s.ctx), errLeft) {
-		s.say(w, string(engineNoop))
-	} else {
-		s.say(w, string(engineClose))
-	}
-}
-
-// late answers a poll of a session that has ended before.
-func (s *session) late(w http.ResponseWriter) {
-	s.mu.Lock()
-	parted := false
-	select {
-	case <-s.parted:
-		parted = true
-	default:
-	}
-	s.mu.Unlock()
-	if parted || !errors.Is(context.Cause(s.ctx), errLeft) {
-		refuse(w, errSession)
-		return
-	}
-	s.part(w)
 }
 
 // say answers a poll; the client has to take it in time.
@@ -134,30 +144,31 @@ func (s *session) post(w http.ResponseWriter, r *http.Request) {
 	if !s.begin(w, &s.posted) {
 		return
 	}
-	defer s.end(&s.posted)
 	if s.ctx.Err() != nil {
-		refuse(w, errSession)
+		s.end(&s.posted)
+		s.late(w, r)
 		return
 	}
 	body, err := s.body(w, r)
 	if err == nil {
 		err = s.receiveAll(body)
 	}
+	s.end(&s.posted) // before the answer: the next may follow it at once
 	var known httpError
 	switch {
-	case err == nil && s.ctx.Err() == nil:
-		answer(w, "ok")
 	case errors.Is(err, errLeft):
 		s.drop(err)
 		answer(w, "ok")
-	case err == nil:
-		refuse(w, errSession)
 	case errors.As(err, &known):
 		s.drop(fmt.Errorf("%w: %w", ErrGone, err))
 		refuse(w, known)
-	default:
+	case err != nil:
 		s.drop(fmt.Errorf("%w: %w", ErrGone, err))
 		refuse(w, errRequest)
+	case s.ctx.Err() != nil:
+		refuse(w, errSession)
+	default:
+		answer(w, "ok")
 	}
 }
 

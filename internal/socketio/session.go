@@ -19,9 +19,9 @@ const (
 // maxQueued is how many packets wait for a client.
 const maxQueued = 4096
 
-// lastPoll is how long a session that its client has closed answers a last poll,
-// which the client may have sent before.
-const lastPoll = 2 * time.Second
+// lastWords is how long a request is answered that a client may have sent before
+// it knew that its session is over.
+const lastWords = 2 * time.Second
 
 var (
 	errLeft     = fmt.Errorf("%w: it left", ErrGone)
@@ -51,7 +51,7 @@ type session struct {
 	probed    chan struct{} // closed while probing
 	polled    bool          // a poll is under way
 	posted    bool          // a POST is under way
-	parted    chan struct{} // closed when a poll has heard that the session is over
+	parted    chan struct{} // closed when a request has met the end of the session
 	finishing bool
 	socket    *Socket   // the latest: a client may connect again after it left the namespace
 	idle      time.Time // since when there is no socket
@@ -137,13 +137,13 @@ func (s *session) idleLeft() time.Duration {
 	return s.server.config.ConnectTimeout - time.Since(s.idle)
 }
 
-// linger waits for the poll that a client may have sent before it closed the
-// session: it is told so, where an error would look like one.
+// linger waits for a last request over polling, see late.
 func (s *session) linger() {
-	if !errors.Is(context.Cause(s.ctx), errLeft) || s.overWebSocket() {
+	cause := context.Cause(s.ctx)
+	if s.overWebSocket() || !errors.Is(cause, errLeft) && !errors.Is(cause, errFinished) {
 		return
 	}
-	wait := time.NewTimer(lastPoll)
+	wait := time.NewTimer(lastWords)
 	defer wait.Stop()
 	select {
 	case <-s.parted:

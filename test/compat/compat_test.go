@@ -91,6 +91,20 @@ func agentSession(t *testing.T, c client) {
 func session(t *testing.T, c client, server *parleytest.Server, model *openaitest.Server, base, project string) {
 	t.Helper()
 	model.Handle(answer)
+	c.env = append([]string{"COMPAT_PROJECT=" + project, "COMPAT_KEY=" + parleytest.Key, "COMPAT_MODEL=" + model.URL() + "/v1"}, c.env...)
+	run(t, c, server, base)
+}
+
+// program runs a client's program against any server.
+func program(t *testing.T, c client, base string) {
+	t.Helper()
+	run(t, c, nil, base)
+}
+
+// run runs a client's program against an address, and restarts the server when the
+// program asks for it.
+func run(t *testing.T, c client, server *parleytest.Server, base string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), c.limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
@@ -98,8 +112,7 @@ func session(t *testing.T, c client, server *parleytest.Server, model *openaites
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
 	home := t.TempDir()
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + base, "COMPAT_PROJECT=" + project,
-		"COMPAT_KEY=" + parleytest.Key, "COMPAT_MODEL=" + model.URL() + "/v1", "DO_NOT_TRACK=1"}, c.env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "COMPAT_HOST=" + base, "DO_NOT_TRACK=1"}, c.env...)
 	cmd.Dir = home
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
