@@ -39,6 +39,9 @@ type APIConfig struct {
 	// Authorizers check it where an operation wants another credential, by operationId.
 	Authorizers map[string]func(r *http.Request) (Principal, error)
 	MaxBody     int64 // bytes, 0 = DefaultMaxBody
+	// Respell returns the documented spelling of an escaped path that clients spell in a
+	// way that no pattern matches, such as slashes in a parameter; nil = there are none.
+	Respell func(path string) string
 }
 
 // API is a document with its handlers.
@@ -182,6 +185,7 @@ type Mux struct {
 	// more has the routes that ServeMux does not take beside those of mux: of "/a/{x}/b"
 	// and "/a/c/{y}" each is the narrower one somewhere. What came first goes first.
 	more *Mux
+	respell []func(path string) string
 }
 
 type route struct {
@@ -192,6 +196,9 @@ type route struct {
 func NewMux(apis ...*API) (*Mux, error) {
 	m := newTier()
 	for _, a := range apis {
+		if a.cfg.Respell != nil {
+			m.respell = append(m.respell, a.cfg.Respell)
+		}
 		for _, op := range a.doc.operations {
 			serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, op) }
 			if err := m.add(op.Method, op.Path, serve); err != nil {
@@ -302,7 +309,14 @@ func (m *Mux) mount(path string, t *route) {
 }
 
 // ServeHTTP implements http.Handler.
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, respell := range m.respell {
+		if was := r.URL.EscapedPath(); respell(was) != was {
+			r = WithPath(r, respell(was))
+		}
+	}
+	m.mux.ServeHTTP(w, r)
+}
 
 func (t *route) serve(w http.ResponseWriter, r *http.Request) {
 	method := r.Method

@@ -96,8 +96,9 @@ func New(cfg Config) (*httpkit.API, error) {
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
+		Respell:  joinName,
 		Encode:   detailErrors,
-		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), userEncoders(), workspaceEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -107,7 +108,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
 		}),
-		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), httpkit.Handlers{
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.userHandlers(), h.workspaceHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,
