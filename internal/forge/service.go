@@ -36,6 +36,8 @@ type Config struct {
 	Openers  map[string]Opener // by provider
 	Passes   *pass.Signer      // of access tokens
 	Logger   *slog.Logger
+	// Public connects to hosts that no user named; nil = rest.NewHTTP(false).
+	Public *http.Client
 }
 
 // Service opens git hosting services with the tokens that users stored. It is safe
@@ -47,7 +49,11 @@ type Service struct {
 
 // New makes a service. Close ends its connections.
 func New(c Config) *Service {
-	return &Service{cfg: c, public: rest.NewHTTP(false), own: rest.NewHTTP(true)}
+	s := &Service{cfg: c, public: c.Public, own: rest.NewHTTP(true)}
+	if s.public == nil {
+		s.public = rest.NewHTTP(false)
+	}
+	return s
 }
 
 // Close closes connections that nobody uses.

@@ -184,7 +184,7 @@ type Mux struct {
 	routes map[string]*route // by path
 	// more has the routes that ServeMux does not take beside those of mux: of "/a/{x}/b"
 	// and "/a/c/{y}" each is the narrower one somewhere. What came first goes first.
-	more *Mux
+	more    *Mux
 	respell []func(path string) string
 }
 

@@ -68,6 +68,9 @@ func (h *handlers) create(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.findRepository(r.Context(), req); err != nil {
+		return err
+	}
 	status, err := h.launch(r.Context(), req)
 	if err != nil {
 		return err
@@ -75,13 +78,36 @@ func (h *handlers) create(w http.ResponseWriter, r *httpkit.Request) error {
 	return ok(w, created{Status: "ok", ConversationID: req.ConversationID, ConversationStatus: status})
 }
 
+// findRepository makes sure that there is the repository before anything is made for it
+// (legacy API 6.2), and takes the provider over that has it.
+func (h *handlers) findRepository(ctx context.Context, req *engine.StartRequest) error {
+	if req.Repository == "" || h.git == nil {
+		return nil
+	}
+	provider, err := h.git.Find(ctx, req.Owner, req.GitProvider, req.Repository)
+	switch {
+	case err == nil:
+		req.GitProvider = provider
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return noAccess(err, req.Repository)
+}
+
 // launch starts the conversation or, if its owner has it already, makes sure
-// that it runs. It fixes the id.
+// that it runs. It fixes the id. Of several requests for one conversation each waits
+// for the one before it, so that none is carried out twice.
 func (h *handlers) launch(ctx context.Context, req *engine.StartRequest) (string, error) {
 	if req.ConversationID == "" {
 		req.ConversationID = conversation.NewID()
 	}
-	_, err := h.engine.Start(ctx, *req)
+	done, err := h.launches.take(ctx, req.Owner+"/"+string(req.ConversationID))
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	_, err = h.engine.Start(ctx, *req)
 	if fault.CodeOf(err) == store.CodeExists {
 		return h.relaunch(ctx, req)
 	}

@@ -83,6 +83,7 @@ type handlers struct {
 
 	sandboxes Sandboxes
 	maxUpload int64
+	launches  turns
 }
 
 // New returns the API.

@@ -65,6 +65,9 @@ func settingsErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 }
 
 func creationErrors(r *http.Request, p *httpkit.Problem) (int, any) {
+	if p.Code == codeNoAccess { // a bare text, as of all git providers
+		return p.Status, p.Text
+	}
 	if isFrameworks(p) {
 		return detailErrors(r, p)
 	}

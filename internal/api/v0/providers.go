@@ -22,6 +22,7 @@ type Git interface {
 	Tasks(ctx context.Context, owner string) ([]conversation.SuggestedTask, error)
 	User(ctx context.Context, owner string) (forge.User, error)
 	Check(ctx context.Context, provider string, t account.ProviderToken) (forge.User, error)
+	Find(ctx context.Context, owner, provider, repository string) (found string, err error)
 }
 
 func (h *handlers) providerHandlers() httpkit.Handlers {
