@@ -3,6 +3,7 @@ package v0
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ type info struct {
 func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) info {
 	out := info{ConversationID: string(v.ID), Title: v.Title, Status: c.status, RuntimeStatus: c.runtime,
 		SelectedRepository: unlessEmpty(v.Repository), SelectedBranch: unlessEmpty(v.Branch),
-		GitProvider: unlessEmpty(v.GitProvider), Trigger: unlessEmpty(v.Trigger), CreatedAt: formatDate(v.CreatedAt),
+		GitProvider: oneOf(v.GitProvider, providers[:]), Trigger: oneOf(v.Trigger, triggers[:]), CreatedAt: formatDate(v.CreatedAt),
 		PRNumbers: append([]int{}, v.PRNumbers...), Version: "V0", SubConversations: []string{}}
 	if out.Title == "" {
 		out.Title = defaultTitle(v.ID)
@@ -72,6 +73,20 @@ func (h *handlers) describeV1(r *httpkit.Request, v *engine.View, c condition, o
 
 func unlessEmpty(s string) *string {
 	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// The values that old clients know. Conversations of the other APIs may have others.
+var (
+	providers = [...]string{"github", "gitlab", "bitbucket", "enterprise_sso", "azure_devops"}
+	triggers  = [...]string{"resolver", triggerGUI, triggerSuggested, "openhands_api", "slack", triggerMicroagent, "jira", "jira_dc", "linear", "bitbucket"}
+)
+
+// oneOf returns a value that is known, nil for any other.
+func oneOf(s string, known []string) *string {
+	if !slices.Contains(known, s) {
 		return nil
 	}
 	return &s
