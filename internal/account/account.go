@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
 	"sort"
 	"strconv"
 	"time"
@@ -110,6 +111,8 @@ type Settings struct {
 	GitUserEmail                       *string    `json:"git_user_email"`
 	V1Enabled                          *bool      `json:"v1_enabled"`
 	Secrets                            Secrets    `json:"secrets_store"`
+	// SecretsOnly says that nobody stored settings yet: they are there for the secrets.
+	SecretsOnly bool `json:"secrets_only,omitempty"`
 	// Tuning is what a profile says beyond the three fields above; see LLM.
 	Tuning        *LLM           `json:"llm,omitempty"`
 	Profiles      map[string]LLM `json:"llm_profiles,omitempty"` // by name
@@ -135,6 +138,16 @@ type Settings struct {
 	// Kept is an object of members that Parley keeps for its clients and does not
 	// act on. It holds no secrets. What it means is up to the API that writes it.
 	Kept json.RawMessage `json:"kept,omitempty"`
+}
+
+// Stored reports whether anything but secrets was ever stored.
+func (s *Settings) Stored() bool {
+	if !s.SecretsOnly {
+		return true
+	}
+	rest := *s
+	rest.SecretsOnly, rest.Secrets = false, Secrets{}
+	return !reflect.DeepEqual(&rest, DefaultSettings())
 }
 
 // EachSecret implements Sealable.

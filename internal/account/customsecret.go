@@ -25,15 +25,32 @@ const (
 // there is no value to keep, and Conflict (CodeSecretLimit). loc is where the value
 // stands in the request.
 func (s *Settings) PutSecret(name string, value Secret, description *string, loc ...any) error {
-	old, exists := s.Secrets.Custom[name]
+	old := s.Secrets.Custom[name]
 	next := CustomSecret{Value: value, Description: or(description, old.Description)}
 	if !value.IsSet() {
 		next.Value = old.Value
 	}
-	switch {
-	case !next.Value.IsSet():
+	if !next.Value.IsSet() {
 		return Invalid([]fault.Field{{Loc: loc, Type: "value_error", Msg: "Value error, A secret needs a value",
 			Ctx: map[string]any{"error": map[string]any{}}}})
+	}
+	return s.storeSecret(name, next, loc)
+}
+
+// AddSecret stores a new custom secret, whose value may be empty (legacy API 5.2).
+// Errors are Invalid and Conflict (CodeSecretExists, CodeSecretLimit). loc is where the
+// value stands in the request.
+func (s *Settings) AddSecret(name string, c CustomSecret, loc ...any) error {
+	if _, taken := s.Secrets.Custom[name]; taken {
+		return secretExists(name)
+	}
+	return s.storeSecret(name, c, loc)
+}
+
+// storeSecret stores a custom secret unless a bound is reached.
+func (s *Settings) storeSecret(name string, next CustomSecret, loc []any) error {
+	old, exists := s.Secrets.Custom[name]
+	switch {
 	case len(next.Value.value) > maxCustomSecretValue:
 		return Invalid([]fault.Field{{Loc: loc, Type: "string_too_long", Msg: "String should have at most 65536 bytes"}})
 	case !exists && len(s.Secrets.Custom) >= MaxCustomSecrets:
@@ -49,6 +66,10 @@ func (s *Settings) PutSecret(name string, value Secret, description *string, loc
 	}
 	s.putSecret(name, next)
 	return nil
+}
+
+func secretExists(name string) error {
+	return fault.New(fault.Conflict, CodeSecretExists, "There is a secret named %.100q already.", name)
 }
 
 // putSecret writes to a copy: settings share their maps.
@@ -83,7 +104,7 @@ func (s *Settings) RenameSecret(from, to string, description *string) error {
 		return noSecret(from)
 	}
 	if _, taken := s.Secrets.Custom[to]; taken && from != to {
-		return fault.New(fault.Conflict, CodeSecretExists, "There is a secret named %.100q already.", to)
+		return secretExists(to)
 	}
 	c.Description = or(description, c.Description)
 	s.putSecret(to, c)

@@ -78,6 +78,9 @@ func object(raw json.RawMessage) (map[string]any, bool) {
 // if there is nothing to keep.
 func (c *secretsChange) apply(old Secrets) Secrets {
 	s := Secrets{ProviderTokens: maps.Clone(old.ProviderTokens), Custom: maps.Clone(old.Custom)}
+	if len(c.tokens)+len(c.custom) == 0 {
+		return s
+	}
 	if s.ProviderTokens == nil {
 		s.ProviderTokens = map[string]ProviderToken{}
 	}

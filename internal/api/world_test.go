@@ -26,12 +26,14 @@ import (
 	"parley/internal/api/httpkit/httpkittest"
 	"parley/internal/api/ops"
 	"parley/internal/api/shared"
+	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/bash"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/extension"
+	"parley/internal/feedback"
 	"parley/internal/fernet"
 	"parley/internal/fleet"
 	"parley/internal/forge"
@@ -101,6 +103,9 @@ func (s *script) Info() llm.Info {
 func (s *script) Do(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	if strings.HasSuffix(req.SessionID, store.UseJudge) {
 		return say(s.verdict())(ctx, req)
+	}
+	if strings.HasSuffix(req.SessionID, store.UseRemember) { // what was asked comes back
+		return say("Sure. <update_prompt>"+content.JoinText(req.Messages[1].Parts)+"</update_prompt> Anything else?")(ctx, req)
 	}
 	if len(req.Tools) == 0 && req.SessionID != "probe" { // a title
 		return say("A title")(ctx, req)
@@ -199,6 +204,8 @@ type world struct {
 	boxes   *boxtest.Backend
 	bash    *bash.Service
 	git     *forge.Service
+	// feedback is the file that users' feedback is kept in.
+	feedback string
 }
 
 type syncBuffer struct {
@@ -241,7 +248,8 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 	check(t, err)
 	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(dir, "parley.db"), Sealer: v})
 	check(t, err)
-	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{}}
+	w := &world{TB: t, store: db, hub: stream.NewHub(), model: &script{steps: steps}, log: &syncBuffer{},
+		feedback: filepath.Join(dir, "feedback.jsonl")}
 	b := boxtest.New(dir)
 	w.boxes = b
 	w.users()
@@ -344,20 +352,33 @@ func (w *world) mount(c *config, metrics *httpkit.Metrics, urls *httpkit.URLs) {
 	check(w.TB, err)
 	one, err := v1.New(c.v1)
 	check(w.TB, err)
+	zero := w.legacyAPI(c, urls)
 	open, err := shared.New(shared.Config{Engine: w.engine, URLs: urls})
 	check(w.TB, err)
 	devices, err := device.New(device.Config{Keys: w.store.Accounts(), URLs: urls, Now: c.now})
 	check(w.TB, err)
 	operations, err := ops.New(ops.Config{Version: "0.1.0", Ready: c.agent.Ready, ServerInfo: about.ServerInfo,
-		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{one.Part(), open.Part(), agent.Part()}})
+		Metrics: metrics, URLs: urls, Parts: []httpkit.Part{zero.Part(), one.Part(), open.Part(), agent.Part()}})
 	check(w.TB, err)
-	mux, err := httpkit.NewMux(one, open, devices, operations)
+	mux, err := httpkit.NewMux(zero, one, open, devices, operations)
 	check(w.TB, err)
+	check(w.TB, v0.MountSecurity(mux))
 	w.server = httptest.NewServer(httpkit.NewGuard(c.guard).Wrap(agent.Handler(mux)))
-	merged, err := httpkit.Merge("Parley", "0.1.0", one.Part(), open.Part(), devices.Part(), agent.Part(), operations.Part())
+	merged, err := httpkit.Merge("Parley", "0.1.0", zero.Part(), one.Part(), open.Part(), devices.Part(), agent.Part(), operations.Part())
 	check(w.TB, err)
 	w.checker, err = httpkittest.New(merged)
 	check(w.TB, err)
+}
+
+// legacyAPI makes the legacy API.
+func (w *world) legacyAPI(c *config, urls *httpkit.URLs) *httpkit.API {
+	w.Helper()
+	zero, err := v0.New(v0.Config{Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), Events: w.store.Events(),
+		Projections: w.store.Projections(), URLs: urls, Sandboxes: w.fleet, MaxUpload: c.agent.MaxUpload,
+		Exposed: c.agent.Previews.Exposed, Previews: c.agent.Previews.Register, Experiments: w.store.Experiments(),
+		Feedback: feedback.New(w.feedback)})
+	check(w.TB, err)
+	return zero
 }
 
 // answer is an answer of the server.
@@ -436,6 +457,9 @@ func (w *world) request(base, method, path string, header http.Header, body any)
 func documentedPath(path, key string) string {
 	if !strings.HasPrefix(key, "sk-sandbox-") && (strings.HasPrefix(path, "/api/agent-profiles") || strings.HasPrefix(path, "/api/keys")) {
 		return path // for users' keys these are V1's
+	}
+	if key == userKey || key == otherKey {
+		return path // for users' keys the rest is V0's
 	}
 	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") && !strings.HasPrefix(path, "/api/shared-") {
 		return "/agent/x" + path

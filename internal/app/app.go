@@ -100,6 +100,7 @@ func newApp(cfg config.Config, agent *AgentMode, version Version, log *slog.Logg
 }
 
 func serve(ctx context.Context, a *App, out io.Writer) error {
+	defer collectLess()()
 	if err := a.open(ctx); err != nil {
 		return errors.Join(err, a.stop())
 	}

@@ -17,7 +17,7 @@ import (
 // trusts the certificates of a PEM file besides the system's; "" = only those.
 func ModelClient(caFile string) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // with ProxyFromEnvironment
-	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 256, 64
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 512, 256
 	if caFile == "" {
 		return &http.Client{Transport: transport}, nil
 	}

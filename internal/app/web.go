@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
+	"parley/internal/feedback"
 	"parley/internal/fleet"
 )
 
@@ -51,7 +53,8 @@ func newWeb(a *App) (*web, error) {
 		return nil, err
 	}
 	guard := httpkit.NewGuard(httpkit.GuardConfig{Log: a.log, Metrics: metrics, URLs: urls, Auth: auth,
-		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins, AnyOrigin: w.live.path()})
+		Listen: a.lis.Addr().String(), AllowedHosts: a.cfg.AllowedHosts, AllowedOrigins: a.cfg.CORSOrigins, AnyOrigin: w.live.path(),
+		Rate: httpkit.NewRateLimit(a.cfg.RateLimit)})
 	w.server = &http.Server{Handler: guard.Wrap(handler),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug)}
@@ -67,7 +70,7 @@ func (a *App) authenticator() (*httpkit.Authenticator, error) {
 }
 
 func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *httpkit.Streams, auth *httpkit.Authenticator, w *web) (http.Handler, error) {
-	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo})
+	about := ops.NewAbout(ops.AboutConfig{ProtocolVersion: a.cfg.AgentProtocolVersion, Version: a.version.Number, Commit: a.version.Commit, Tools: a.usableTools(), Demo: a.cfg.Demo, Dir: a.cfg.Data})
 	previews, book := httpkit.NewPreviews(), fleet.NewPortBook(a.fleet)
 	agent, err := agentserver.New(agentserver.Config{Engine: a.engine, Sandboxes: a.fleet, Commands: a.commands, Places: a.store.Places(), MaxUpload: a.cfg.MaxUploadBytes, Settings: a.store.Accounts(),
 		Auth: auth, Streams: streams, Log: a.log, Ready: a.checkReady, ServerInfo: about.ServerInfo, Models: a.models.offers, OAuth: logins{a.logins}, MaxBody: a.cfg.MaxBodyBytes,
@@ -86,12 +89,16 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	}
 	one, err := v1.New(v1.Config{Keys: a.store.Accounts(), Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
 		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
-		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network, Git: a.git, Webhooks: a.outbox})
+		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network, Git: a.git, Webhooks: a.outbox,
+		Collection: a.collections.Find})
 	if err != nil {
 		return nil, err
 	}
 	legacy := v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
-		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers}
+		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log,
+		Sandboxes: a.fleet, Exposed: book.Of, Previews: previews, Experiments: a.store.Experiments(),
+		Feedback: feedback.New(filepath.Join(a.cfg.Data, "feedback.jsonl")), MaxBody: a.cfg.MaxBodyBytes, MaxUpload: a.cfg.MaxUploadBytes,
+		MaxLive: a.cfg.LegacyConversations, ListAge: a.cfg.LegacyListAge}
 	w.live = a.newLive(&legacy, auth, streams)
 	zero, err := v0.New(legacy)
 	if err != nil {
@@ -111,6 +118,9 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	}
 	mux, err := httpkit.NewMux(zero, one, open, devices, operations)
 	if err != nil {
+		return nil, err
+	}
+	if err := v0.MountSecurity(mux); err != nil {
 		return nil, err
 	}
 	return w.live.handler(touching(about, agent.Handler(mux))), nil

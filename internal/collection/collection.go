@@ -47,6 +47,7 @@ type Set struct {
 
 	sources []*source // of the goroutine of New, then of Run
 	now     atomic.Pointer[[]extension.Bundle]
+	listed  atomic.Pointer[[]listed] // the same by source
 }
 
 // source is one collection with what was loaded of it.
@@ -203,8 +204,9 @@ func (s *Set) git(one *source) (*git, error) {
 
 // publish makes what is loaded visible.
 func (s *Set) publish() {
-	list := []extension.Bundle{}
+	list, by := []extension.Bundle{}, []listed{}
 	for _, one := range s.sources {
+		by = append(by, listed{one.at, one.bundles, one.problem})
 		at := len(list)
 		if list = append(list, one.bundles...); len(list) == at {
 			list = append(list, extension.Bundle{Name: one.title(), Level: one.Level})
@@ -214,4 +216,5 @@ func (s *Set) publish() {
 		}
 	}
 	s.now.Store(&list)
+	s.listed.Store(&by)
 }

@@ -64,8 +64,11 @@ type Config struct {
 	AgentProtocolVersion string         // x.y.z; "" = the one this build implements
 	PreviewHost          string         // domain, lower case; "" = previews are below the public URL only
 	PreviewSharedOrigin  bool
-	CORSOrigins          []string // scheme://host[:port], or "*"
-	AllowedHosts         []string // host names without port, lower case, or "*"
+	CORSOrigins          []string      // scheme://host[:port], or "*"
+	AllowedHosts         []string      // host names without port, lower case, or "*"
+	RateLimit            int           // requests a second of one client address; 0 = no limit
+	LegacyConversations  int           // of one user that run at a time; 0 = any number
+	LegacyListAge        time.Duration // 0 = any age
 	HostDirectories      string
 	MaxBodyBytes         int64 // > 0
 	MaxUploadBytes       int64 // > 0, of one file

@@ -46,6 +46,9 @@ type Conversation struct {
 	InitialMessage []content.Part
 	ForkedFrom     ID     // "" = it is no fork
 	ForkedAt       string // id of the last event that came from there; "" = none
+	// Replay is what a new conversation repeats. Stores keep it beside the record and
+	// do not return it with it.
+	Replay []ReplayItem
 }
 
 // Summary is what lists show of the log.

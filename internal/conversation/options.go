@@ -60,6 +60,13 @@ type Options struct {
 	Task           *Task             `json:"task,omitempty"`            // of a sub-agent; nil = it is none
 	// LaunchedProfile is the agent profile that it was started with; nil = none.
 	LaunchedProfile *LaunchedProfile `json:"launched_agent_profile,omitempty"`
+	// Imported says that the log began on another server; nil = it did not.
+	Imported *Imported `json:"imported,omitempty"`
+}
+
+// Imported is what a conversation was like when it was imported.
+type Imported struct {
+	UserMessage string `json:"last_user_message"` // id of the user's last message; "" = there was none
 }
 
 // LaunchedProfile names an agent profile as it was at a start.

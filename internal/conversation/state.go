@@ -27,6 +27,7 @@ type State struct {
 	ProviderFields map[string]map[string]json.RawMessage
 	// Extensions is what skills and hooks did on the branch.
 	Extensions Activity
+	Moved      bool // the user went back to an event or on from another one
 
 	last string // id of the last event that is no state update, on any branch
 }
@@ -139,6 +140,7 @@ func (s *State) keepProviderFields(fields map[string]map[string]json.RawMessage)
 }
 
 func (s *State) moveTo(id *string) {
+	s.Moved = true
 	leaf := ""
 	if id != nil {
 		leaf = *id

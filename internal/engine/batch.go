@@ -126,7 +126,7 @@ func (l *live) record(b *batch, c *batchCall) {
 		notes.PathSkills = slices.Concat(notes.PathSkills, c.skills)
 		events = append(events, stateUpdate(conversation.KeyAgentState, notes))
 	}
-	if c.finish && !l.unseenMessage(c.action) {
+	if c.finish && !l.unseenMessage(c.action) && !l.replays() {
 		more := l.refine(c.action.CriticResult, notes)
 		if events = append(events, more...); more == nil && !l.ends() {
 			trigger = conversation.TrigFinish

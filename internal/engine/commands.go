@@ -163,7 +163,7 @@ func userMessage(m Message) *conversation.MessageEvent {
 // runStarted begins a run's count and wakes the sandbox.
 func (l *live) runStarted() {
 	l.steps, l.pause, l.held = 0, false, false
-	l.ending = answered(l.history()) && l.hasHooks(hook.Stop, "") // they were asked and not heard out
+	l.ending = answered(l.history()) && l.hasHooks(hook.Stop, "") && !l.replays() // they were asked and not heard out
 	l.spentBefore = l.spent()
 	l.memory.learnt, l.memory.refused, l.memory.vain = 0, 0, 0
 	l.wakeSandbox()

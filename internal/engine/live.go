@@ -85,6 +85,7 @@ type live struct {
 	wakes       int                       // how often something outside changed
 	memory      memory
 	work        *work
+	replay      *replay            // what it repeats; nil = nothing, or nothing any more
 	batch       *batch             // the work, where that is tool calls
 	seen        string             // the last user message that the model read for its newest answer; "" = not known
 	pause       bool               // pause at the next step boundary
@@ -95,6 +96,9 @@ type live struct {
 	steps       int                // model calls of this run
 	stalled     func()             // appends what could not be stored; tried again
 	quit        error              // the goroutine must end
+
+	settingsMark store.SettingsMark // of settings
+	masked       []string           // what masker hides
 }
 
 // foldedCalls are the model calls that the log shows up to its head.
@@ -221,6 +225,9 @@ func (l *live) load(ctx context.Context) error {
 		if len(events) < 1000 {
 			break
 		}
+	}
+	if err := l.loadReplay(ctx); err != nil {
+		return err
 	}
 	if err := l.extend(ctx); err != nil {
 		return err

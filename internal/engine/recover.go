@@ -78,7 +78,7 @@ func (l *live) recover(_ context.Context) error {
 	if l.conv.Options.Task != nil && !l.e.tends(l.id) { // whoever gave it the task can go on with it
 		return l.transition(conversation.TrigPause, slices.Concat(events, l.retryOver(), []conversation.Payload{pauseEvent()})...)
 	}
-	l.ending = len(l.state.Pending) == 0 && answered(l.history())
+	l.ending = len(l.state.Pending) == 0 && answered(l.history()) && !l.replays()
 	notes := l.state.Notes
 	notes.LLMRetry = nil
 	notes.Recoveries++

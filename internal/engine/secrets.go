@@ -79,14 +79,10 @@ func currentLLM(s *account.Settings, conv *conversation.Conversation) account.LL
 // refresh reads again what the user may have changed: the model, its key, the
 // ceilings, secrets, and what to mask.
 func (l *live) refresh(ctx context.Context) error {
-	settings, err := l.e.opt.Store.Accounts().Settings(ctx, l.conv.Owner)
-	if fault.Is(err, fault.NotFound) {
-		settings, err = account.DefaultSettings(), nil
-	}
+	settings, err := l.currentSettings(ctx)
 	if err != nil {
 		return err
 	}
-	l.settings = settings
 	l.choice, l.edited = currentLLM(settings, l.conv), nil
 	if p, err := settings.Profile(l.conv.Options.LLMProfile); err == nil && p.Model != l.conv.Options.LLM.Model {
 		l.edited = &p
@@ -112,11 +108,29 @@ func (l *live) refresh(ctx context.Context) error {
 	}
 	l.secrets = secrets
 	l.known.Store(&secrets)
-	l.masker = l.e.opt.NewMasker(values)
+	if l.masker == nil || !slices.Equal(values, l.masked) {
+		l.masker, l.masked = l.e.opt.NewMasker(slices.Clone(values)), values
+	}
 	if l.extras != nil {
 		l.setServers()
 	}
 	return nil
+}
+
+// currentSettings reads the user's settings if they have changed: every step of
+// every conversation asks for them.
+func (l *live) currentSettings(ctx context.Context) (*account.Settings, error) {
+	settings, mark, err := l.e.opt.Store.Accounts().SettingsSince(ctx, l.conv.Owner, l.settingsMark)
+	if fault.Is(err, fault.NotFound) {
+		settings, err = account.DefaultSettings(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if settings != nil {
+		l.settings, l.settingsMark = settings, mark
+	}
+	return l.settings, nil
 }
 
 // above are the conversations that a sub-agent works for, the nearest first: none for

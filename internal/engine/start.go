@@ -114,7 +114,7 @@ func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conve
 		TitleByUser: req.Title != "", SandboxID: req.SandboxID, ParentID: req.ParentID, Repository: req.Repository,
 		Branch: req.Branch, GitProvider: req.GitProvider, Trigger: req.Trigger, PRNumbers: req.PRNumbers,
 		AgentKind: "openhands", AgentType: req.AgentType, Public: req.Public, Tags: req.Tags, Options: opt,
-		Summary: conversation.Summary{Status: conversation.Idle}, InitialMessage: req.InitialMessage,
+		Summary: conversation.Summary{Status: conversation.Idle}, InitialMessage: req.InitialMessage, Replay: req.Replay,
 		CreatedAt: now, UpdatedAt: now}
 	if conv.Title == "" {
 		conv.Title = placeholderTitle(id)

@@ -53,6 +53,12 @@ func (l *live) next() {
 		l.must(l.boundary, conversation.TrigFail, over)
 		return
 	}
+	if i, ok := l.recorded(); ok {
+		if !l.awaitServers() {
+			l.repeat(i)
+		}
+		return
+	}
 	if l.repeats() || l.awaitServers() {
 		return
 	}
@@ -66,7 +72,7 @@ func (l *live) repeats() bool {
 	if own := l.conv.Options.Stuck; own != nil {
 		thresholds = *own
 	}
-	v, err := guarded(l.e, "stuck", func() (stuck.Verdict, error) { return stuck.Detect(l.history(), thresholds), nil })
+	v, err := guarded(l.e, "stuck", func() (stuck.Verdict, error) { return stuck.Detect(l.ownDoing(l.history()), thresholds), nil })
 	switch {
 	case err != nil: // the limits of a run's steps and costs hold in any case
 	case v.Stuck:

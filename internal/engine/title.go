@@ -37,7 +37,7 @@ func (l *live) titleFrom(m Message) {
 	if err := l.rename(l.conv.Title, title); err != nil {
 		return
 	}
-	if l.e.opt.AutoTitle && l.titler.Model != l.e.opt.DemoModel && l.titler.Model != "" {
+	if l.e.opt.AutoTitle && !l.replays() && l.titler.Model != l.e.opt.DemoModel && l.titler.Model != "" {
 		l.askForTitle(title, text)
 	}
 }

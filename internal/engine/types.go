@@ -30,11 +30,12 @@ type StartRequest struct {
 	Network          *conversation.NetworkPolicy // of the sandbox, within the template's; nil = the template's
 	ParentID         conversation.ID
 	Title            string
-	InitialMessage   []content.Part // always run
-	Instructions     string         // appended to the system prompt
-	LLMProfile       string         // of the owner, in place of the settings' model
-	LLMModel         string         // overrides the settings' or the profile's model
-	Repository       string         // owner/name or URL
+	InitialMessage   []content.Part            // always run
+	Replay           []conversation.ReplayItem // what happens after it, before the model is asked
+	Instructions     string                    // appended to the system prompt
+	LLMProfile       string                    // of the owner, in place of the settings' model
+	LLMModel         string                    // overrides the settings' or the profile's model
+	Repository       string                    // owner/name or URL
 	Branch           string
 	GitProvider      string
 	FullClone        bool // the repository's whole history, whatever the settings say

@@ -194,14 +194,15 @@ func (e *Engine) LatestTask(ctx context.Context, id conversation.ID) (*conversat
 	return e.fresher(t), err
 }
 
-// Resume makes the conversation's sandbox run.
+// Resume makes the conversation's sandbox run. A start that came to no sandbox is done
+// again.
 func (e *Engine) Resume(ctx context.Context, owner string, id conversation.ID) error {
 	c, err := e.opt.Store.Conversations().Get(ctx, owner, id)
 	if err != nil {
 		return err
 	}
-	if c.SandboxID == "" {
-		return nil // its start task makes one
+	if c.SandboxID == "" { // its start makes one: it is under way, or failed and is done again
+		return e.startAgain(ctx, c)
 	}
 	return e.opt.Fleet.Resume(ctx, owner, c.SandboxID)
 }

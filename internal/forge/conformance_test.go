@@ -293,7 +293,8 @@ func calls(h forge.Host, name string) map[string]func(ctx context.Context) error
 			_, err := h.Branches(ctx, forge.BranchQuery{Repository: name, Text: "a", Page: p})
 			return err
 		},
-		"tasks": func(ctx context.Context) error { _, err := h.Tasks(ctx); return err },
+		"tasks":   func(ctx context.Context) error { _, err := h.Tasks(ctx); return err },
+		"request": func(ctx context.Context) error { _, err := h.IsOpen(ctx, name, 4); return err },
 	}
 }
 

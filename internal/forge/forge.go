@@ -48,6 +48,13 @@ type Host interface {
 	// Tasks are open work of the user, at most MaxTasks of a kind. What a service
 	// cannot tell is left out.
 	Tasks(ctx context.Context) ([]conversation.SuggestedTask, error)
+	// Files are the paths of the files below a directory of a repository's main branch, at
+	// most MaxFiles, in the service's order. A directory that is not there has none.
+	Files(ctx context.Context, repository, dir string) ([]string, error)
+	// File is a file of the main branch. TooLarge above MaxFile.
+	File(ctx context.Context, repository, path string) ([]byte, error)
+	// IsOpen reports whether a pull request is neither merged nor closed.
+	IsOpen(ctx context.Context, repository string, number int) (bool, error)
 }
 
 // Bounds of what is not paged.

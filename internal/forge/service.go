@@ -36,6 +36,8 @@ type Config struct {
 	Openers  map[string]Opener // by provider
 	Passes   *pass.Signer      // of access tokens
 	Logger   *slog.Logger
+	// Public connects to hosts that no user named; nil = rest.NewHTTP(false).
+	Public *http.Client
 }
 
 // Service opens git hosting services with the tokens that users stored. It is safe
@@ -47,7 +49,11 @@ type Service struct {
 
 // New makes a service. Close ends its connections.
 func New(c Config) *Service {
-	return &Service{cfg: c, public: rest.NewHTTP(false), own: rest.NewHTTP(true)}
+	s := &Service{cfg: c, public: c.Public, own: rest.NewHTTP(true)}
+	if s.public == nil {
+		s.public = rest.NewHTTP(false)
+	}
+	return s
 }
 
 // Close closes connections that nobody uses.
@@ -128,8 +134,9 @@ func (s *Service) Check(ctx context.Context, provider string, t account.Provider
 	return h.User(ctx)
 }
 
-// configured are the services that a user has a token for, in order.
-func (s *Service) configured(ctx context.Context, owner string) ([]string, error) {
+// Configured are the services that a user has a token for, in order. With none it is
+// Unauthenticated.
+func (s *Service) Configured(ctx context.Context, owner string) ([]string, error) {
 	tokens, err := s.tokens(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -160,7 +167,7 @@ func (s *Service) Organizations(ctx context.Context, owner string) (provider str
 // first asks the user's services in order until one answers.
 func first[T any](ctx context.Context, s *Service, owner string, ask func(Host, context.Context) (T, error)) (string, T, error) {
 	var none T
-	providers, err := s.configured(ctx, owner)
+	providers, err := s.Configured(ctx, owner)
 	if err != nil {
 		return "", none, err
 	}
@@ -184,7 +191,7 @@ func first[T any](ctx context.Context, s *Service, owner string, ask func(Host, 
 // Tasks are the open work of the user at all services, asked side by side. A service
 // that fails is left out, unless all do.
 func (s *Service) Tasks(ctx context.Context, owner string) ([]conversation.SuggestedTask, error) {
-	providers, err := s.configured(ctx, owner)
+	providers, err := s.Configured(ctx, owner)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ const (
 	UseAsk       = "ask"   // a question of the user beside the run
 	UseJudge     = "judge" // of a goal, or a critic
 	UseHook      = "hook"  // a hook that asks a model
+	UseRemember  = "remember"
 )
 
 // Ceilings are what the calls of a conversation may cost together. nil is none.

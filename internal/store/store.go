@@ -78,6 +78,9 @@ type Conversations interface {
 	Fork(ctx context.Context, c *conversation.Conversation, events []conversation.Event) error
 	// Get returns the record; owner "" means any.
 	Get(ctx context.Context, owner string, id conversation.ID) (*conversation.Conversation, error)
+	// Replay returns what the conversation was made to repeat, none if it was not or
+	// is unknown.
+	Replay(ctx context.Context, id conversation.ID) ([]conversation.ReplayItem, error)
 	// Batch returns the records in the order of ids, nil where there is none.
 	Batch(ctx context.Context, owner string, ids []conversation.ID) ([]*conversation.Conversation, error)
 	// Children returns the ids of the sub-conversations of the given conversations,
@@ -203,11 +206,18 @@ type Accounts interface {
 	UserByKey(ctx context.Context, h account.KeyHash) (account.User, error)
 	// Settings returns the user's settings, or NotFound before the first store.
 	Settings(ctx context.Context, userID string) (*account.Settings, error)
+	// SettingsSince is Settings for those who ask again and again: the answer has a
+	// mark, and is nil if nothing was stored since the one with the mark known. The
+	// zero mark is none. NotFound before the first store.
+	SettingsSince(ctx context.Context, userID string, known SettingsMark) (*account.Settings, SettingsMark, error)
 	// UpdateSettings runs change on the stored settings (nil if none) in one
 	// transaction and stores what it returns.
 	UpdateSettings(ctx context.Context, userID string,
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
+
+// SettingsMark tells stored settings from those stored before and after.
+type SettingsMark [32]byte
 
 // SandboxStatus is the state of a sandbox (V1 §3.3).
 type SandboxStatus string
@@ -339,6 +349,8 @@ type Store interface {
 	Starts() Starts
 	Shares() Shares
 	Search() Search
+	Experiments() Experiments
+	Imports() Imports
 	// Ping checks that the store can take writes.
 	Ping(ctx context.Context) error
 	Close() error

@@ -63,6 +63,9 @@ func (w *Workspace) Changes(ctx context.Context, dir, ref string) ([]Change, err
 			return nil, err
 		}
 		for _, c := range found {
+			if c.From != "" {
+				c.From = clean(sub) + "/" + c.From
+			}
 			all = append(all, Change{c.Status, clean(sub) + "/" + c.Path, c.From})
 		}
 	}

@@ -46,7 +46,7 @@ func TestEveryDifferenceIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := readRows(t)
-	for _, api := range []struct{ name, before string }{{"v1", ""}, {"agent", "/agent/{sandbox_id}"}} {
+	for _, api := range []struct{ name, before string }{{"v0", ""}, {"v1", ""}, {"agent", "/agent/{sandbox_id}"}} {
 		place := func(path string) string { return api.before + path }
 		for _, d := range facts.Compare(reference(t, api.name), ours, place) {
 			if !explained(rows, api.name, d) {
@@ -127,7 +127,7 @@ func readRows(t *testing.T) []*row {
 			inside = true
 		case line == pageEnd:
 			inside = false
-		case inside && strings.HasPrefix(line, "| v1 |") || inside && strings.HasPrefix(line, "| agent |"):
+		case inside && (strings.HasPrefix(line, "| v0 |") || strings.HasPrefix(line, "| v1 |")) || inside && strings.HasPrefix(line, "| agent |"):
 			cells := strings.Split(strings.ReplaceAll(strings.Trim(line, "| "), `\|`, "\x00"), " | ")
 			if len(cells) != 4 || strings.TrimSpace(cells[3]) == "" {
 				t.Fatalf("%s:%d: a row has an API, an operation, a difference and a reason: %s", page, i+1, line)

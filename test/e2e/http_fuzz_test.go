@@ -178,6 +178,9 @@ func (f *fuzzer) keys(op operation) {
 		if key == f.boxKey && !strings.HasPrefix(op.path, "/api/v1/") && op.path != "/metrics" {
 			continue // it opens the agent protocol, at its prefix and at the root
 		}
+		if key == f.boxKey && strings.HasPrefix(op.path, "/api/v1/webhooks/") {
+			continue // the reports of agent servers
+		}
 		status := f.request(op, key, f.address(op, nil, nil), body, "application/json")
 		if !op.public && status != http.StatusUnauthorized {
 			f.Errorf("%s %s with key %.10q: %d", op.method, op.path, key, status)
@@ -258,7 +261,7 @@ func creates(op operation) bool {
 }
 
 func (f *fuzzer) key(op operation) string {
-	if strings.HasPrefix(op.path, "/agent/") && f.rng.IntN(2) == 0 {
+	if strings.HasPrefix(op.path, "/agent/") && f.rng.IntN(2) == 0 || strings.HasPrefix(op.path, "/api/v1/webhooks/") {
 		return f.boxKey
 	}
 	return parleytest.Key

@@ -176,7 +176,7 @@ func (w *previewWriter) duplex(r *http.Request) (end func()) {
 func (w *previewWriter) Header() http.Header { return w.header }
 
 // guardOnly are headers of the guard that are meant for answers of ours.
-var guardOnly = []string{"Content-Security-Policy", "X-Frame-Options", "Cross-Origin-Opener-Policy", "Cache-Control"}
+var guardOnly = []string{"Content-Security-Policy", "X-Frame-Options", "Cross-Origin-Opener-Policy", "Cache-Control", "Pragma", "Expires"}
 
 // WriteHeader implements http.ResponseWriter.
 func (w *previewWriter) WriteHeader(status int) {

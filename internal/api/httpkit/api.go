@@ -36,7 +36,12 @@ type APIConfig struct {
 	// Authorize checks the credential of operations that are not public; nil =
 	// RequireUser.
 	Authorize func(r *http.Request) (Principal, error)
-	MaxBody   int64 // bytes, 0 = DefaultMaxBody
+	// Authorizers check it where an operation wants another credential, by operationId.
+	Authorizers map[string]func(r *http.Request) (Principal, error)
+	MaxBody     int64 // bytes, 0 = DefaultMaxBody
+	// Respell returns the documented spelling of an escaped path that clients spell in a
+	// way that no pattern matches, such as slashes in a parameter; nil = there are none.
+	Respell func(path string) string
 }
 
 // API is a document with its handlers.
@@ -86,6 +91,11 @@ func (a *API) complete() error {
 			return fmt.Errorf("api %s: encoder %q has no operation", a.cfg.Name, id)
 		}
 	}
+	for id := range a.cfg.Authorizers {
+		if !known[id] {
+			return fmt.Errorf("api %s: authorizer %q has no operation", a.cfg.Name, id)
+		}
+	}
 	return nil
 }
 
@@ -97,7 +107,7 @@ func (a *API) Part() Part { return Part{Name: a.cfg.Name, Document: a.doc} }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 	note := noteOf(r.Context())
-	note.route = op.Path
+	note.route, note.encode = op.Path, a.encoder(op)
 	answer := &answerWriter{ResponseWriter: w}
 	err := a.run(answer, r, op)
 	if err == nil {
@@ -109,8 +119,12 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, op *Operation) {
 func (a *API) run(w http.ResponseWriter, r *http.Request, op *Operation) error {
 	var who Principal
 	if !op.Public {
+		authorize := a.cfg.Authorize
+		if own := a.cfg.Authorizers[op.ID]; own != nil {
+			authorize = own
+		}
 		var err error
-		if who, err = a.cfg.Authorize(r); err != nil {
+		if who, err = authorize(r); err != nil {
 			return err
 		}
 		noteOf(r.Context()).principal = who
@@ -134,14 +148,17 @@ func (a *API) fail(w *answerWriter, r *http.Request, op *Operation, err error) {
 	if w.began {
 		panic(http.ErrAbortHandler)
 	}
-	encode := a.cfg.Encode
-	if own := a.cfg.Encoders[op.ID]; own != nil {
-		encode = own
-	}
-	status, body := encode(r, p)
+	status, body := a.encoder(op)(r, p)
 	if err := writeProblem(w, status, body, p.RetryAfter); err != nil {
 		noteOf(r.Context()).gone = true
 	}
+}
+
+func (a *API) encoder(op *Operation) ErrorEncoder {
+	if own := a.cfg.Encoders[op.ID]; own != nil {
+		return own
+	}
+	return a.cfg.Encode
 }
 
 // answerWriter knows whether an answer has begun.
@@ -168,6 +185,10 @@ func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 type Mux struct {
 	mux    http.ServeMux
 	routes map[string]*route // by path
+	// more has the routes that ServeMux does not take beside those of mux: of "/a/{x}/b"
+	// and "/a/c/{y}" each is the narrower one somewhere. What came first goes first.
+	more    *Mux
+	respell []func(path string) string
 }
 
 type route struct {
@@ -176,9 +197,11 @@ type route struct {
 
 // NewMux mounts APIs side by side. It fails if two claim the same route.
 func NewMux(apis ...*API) (*Mux, error) {
-	m := &Mux{routes: map[string]*route{}}
-	m.mux.HandleFunc("/", notFound)
+	m := newTier()
 	for _, a := range apis {
+		if a.cfg.Respell != nil {
+			m.respell = append(m.respell, a.cfg.Respell)
+		}
 		for _, op := range a.doc.operations {
 			serve := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, op) }
 			if err := m.add(op.Method, op.Path, serve); err != nil {
@@ -187,6 +210,18 @@ func NewMux(apis ...*API) (*Mux, error) {
 		}
 	}
 	return m, nil
+}
+
+func newTier() *Mux {
+	m := &Mux{routes: map[string]*route{}}
+	m.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if m.more != nil {
+			m.more.ServeHTTP(w, r)
+			return
+		}
+		notFound(w, r)
+	})
+	return m
 }
 
 // Handle mounts a handler that no document describes: a WebSocket, or a route
@@ -198,21 +233,52 @@ func (m *Mux) Handle(method, path string, h http.HandlerFunc) error {
 	})
 }
 
-func (m *Mux) add(method, path string, h http.HandlerFunc) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // ServeMux reports conflicting patterns so
-			err = fmt.Errorf("route %s %s: %v", method, path, r)
-		}
-	}()
+func (m *Mux) add(method, path string, h http.HandlerFunc) error {
 	if len(path) > 1 && strings.HasSuffix(path, "/") {
 		path += "{$}" // a document means this path, ServeMux everything below it
 	}
-	t := m.route(path)
-	if t.methods[method] != nil {
+	if m.routes[path] == nil {
+		for other := range m.routes {
+			if shape(other) == shape(path) {
+				return fmt.Errorf("route %s %s is mounted as %s, too", method, path, other)
+			}
+		}
+	}
+	t, err := m.tryRoute(path)
+	switch {
+	case err != nil && (m.routes[path] != nil || len(m.routes) == 0):
+		return fmt.Errorf("route %s %s: %w", method, path, err)
+	case err != nil:
+		if m.more == nil {
+			m.more = newTier()
+		}
+		return m.more.add(method, path, h)
+	case t.methods[method] != nil:
 		return fmt.Errorf("route %s %s is mounted twice", method, path)
 	}
 	t.methods[method] = h
 	return nil
+}
+
+// shape is a path without the names of its wildcards.
+func shape(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, "{") && p != "{$}" && !strings.HasSuffix(p, "...}") {
+			parts[i] = "{}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// tryRoute returns the route of a path, or why ServeMux does not take it.
+func (m *Mux) tryRoute(path string) (t *route, err error) {
+	defer func() {
+		if r := recover(); r != nil { // ServeMux reports conflicting patterns so
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return m.route(path), nil
 }
 
 // route returns the route of a path. The path above a subtree becomes a route
@@ -237,15 +303,23 @@ func (m *Mux) route(path string) *route {
 }
 
 func (m *Mux) mount(path string, t *route) {
-	m.routes[path] = t
+	pattern := path
 	if path == "/" {
-		path = "/{$}"
+		pattern = "/{$}"
 	}
-	m.mux.HandleFunc(path, t.serve)
+	m.mux.HandleFunc(pattern, t.serve)
+	m.routes[path] = t
 }
 
 // ServeHTTP implements http.Handler.
-func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, respell := range m.respell {
+		if was := r.URL.EscapedPath(); respell(was) != was {
+			r = WithPath(r, respell(was))
+		}
+	}
+	m.mux.ServeHTTP(w, r)
+}
 
 func (t *route) serve(w http.ResponseWriter, r *http.Request) {
 	method := r.Method

@@ -32,6 +32,8 @@ type GuardConfig struct {
 	// AnyOrigin is a path that pages of all origins may use, because it takes no
 	// credential that browsers add by themselves; "" = none.
 	AnyOrigin string
+	// Rate bounds how many requests a client may make; nil = as many as it likes.
+	Rate *RateLimit
 	// BodyTime is how long a client may take for a request body beyond what its
 	// size needs, 0 = 20 s.
 	BodyTime time.Duration
@@ -78,7 +80,7 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, next http.Handler)
 		}
 	}()
 	setHeaders(out.Header(), n.id)
-	if g.admit(out, r) {
+	if g.admit(out, r) && g.cfg.Rate.admitRate(out, r, g.cfg.URLs.Client(r)) {
 		next.ServeHTTP(out, r)
 	}
 }
@@ -103,6 +105,8 @@ func setHeaders(h http.Header, id string) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-cache, no-store, must-revalidate, max-age=0")
+	h.Set("Pragma", "no-cache")
+	h.Set("Expires", "0")
 }
 
 // admit checks Host and Origin and answers preflights. It reports whether the
@@ -166,7 +170,11 @@ func (g *Guard) recovered(w *recorder, r *http.Request, value any) bool {
 	if w.status != 0 {
 		return true
 	}
-	status, body := AgentErrors(r, p)
+	encode := noteOf(r.Context()).encode
+	if encode == nil {
+		encode = AgentErrors
+	}
+	status, body := encode(r, p)
 	return writeProblem(w, status, body, 0) != nil
 }
 

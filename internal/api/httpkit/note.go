@@ -12,7 +12,8 @@ type note struct {
 	route     string // path pattern, "" = none matched
 	principal Principal
 	problem   *Problem
-	gone      bool // the client left
+	gone      bool         // the client left
+	encode    ErrorEncoder // of the operation; nil = none is known yet
 }
 
 type noteKey struct{}

@@ -98,15 +98,31 @@ func cors(w http.ResponseWriter, r *http.Request, origin string, allowed, wildca
 		return false
 	}
 	if !allowed {
-		http.Error(w, "Disallowed CORS origin", http.StatusBadRequest)
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("Disallowed CORS origin"))
 		return true
 	}
 	h.Set("Access-Control-Allow-Methods", corsMethods)
-	h.Set("Access-Control-Allow-Headers", corsHeaders)
+	h.Set("Access-Control-Allow-Headers", allowedHeaders(r))
 	h.Set("Access-Control-Max-Age", "600")
+	h.Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write([]byte("OK"))
 	return true
+}
+
+// allowedHeaders are those that clients of ours send, and what this one asks for: an
+// origin that is allowed may send any.
+func allowedHeaders(r *http.Request) string {
+	asked := r.Header.Get("Access-Control-Request-Headers")
+	odd := strings.ContainsFunc(asked, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune("-_., !#$%&'*+^`|~", c)
+	})
+	if asked == "" || odd || len(asked) > 4096 {
+		return corsHeaders
+	}
+	return corsHeaders + ", " + asked
 }
 
 // changes reports whether a request may change something or opens a socket,

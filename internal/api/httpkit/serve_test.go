@@ -94,6 +94,41 @@ func get(t *testing.T, url string) (int, string, http.Header, error) {
 
 const onePath = `{"openapi":"3.1.0","paths":{"/x":{"get":{"operationId":"x","security":[],"responses":{}}}}}`
 
+// TestPathsThatOverlap: each of two patterns may be the narrower one somewhere. Operations
+// are in the order of their paths, so that fixed segments go first.
+func TestPathsThatOverlap(t *testing.T) {
+	h := httpkit.Handlers{}
+	doc := `{"openapi":"3.1.0","paths":{`
+	for i, path := range []string{"/a/{x}/b", "/a/c/{y}", "/a/{x}/d", "/a/{x}/{y}/e"} {
+		id := fmt.Sprint("op", i)
+		h[id] = func(w http.ResponseWriter, r *httpkit.Request) error {
+			return httpkit.JSON(w, http.StatusOK, id+" "+r.PathValue("x")+" "+r.PathValue("y"))
+		}
+		doc += fmt.Sprintf(`%q:{"get":{"operationId":%q,"security":[],"responses":{}}},`, path, id)
+	}
+	url, _ := serve(t, strings.TrimSuffix(doc, ",")+"}}", h)
+	for path, want := range map[string]string{"/a/1/b": `"op0 1 "`, "/a/c/b": `"op1  b"`, "/a/c/2": `"op1  2"`, "/a/1/d": `"op2 1 "`,
+		"/a/1/2/e": `"op3 1 2"`, "/a/1/2": `{"detail":"Not Found"}`, "/a/c": `{"detail":"Not Found"}`} {
+		if _, body, _, err := get(t, url+path); err != nil || strings.TrimSpace(body) != want {
+			t.Errorf("%s: %s, want %s (%v)", path, body, want, err)
+		}
+	}
+}
+
+func TestPathsThatAreTheSame(t *testing.T) {
+	none := func(http.ResponseWriter, *httpkit.Request) error { return nil }
+	for _, paths := range [][2]string{{"/x/{a}", "/x/{b}"}, {"/x/{a}/y", "/x/{b}/y"}} {
+		api, err := httpkit.NewAPI(httpkit.APIConfig{Name: "t", Handlers: httpkit.Handlers{"a": none, "b": none}, Document: fmt.Appendf(nil,
+			`{"openapi":"3.1.0","paths":{%q:{"get":{"operationId":"a","responses":{}}},%q:{"get":{"operationId":"b","responses":{}}}}}`, paths[0], paths[1])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := httpkit.NewMux(api); err == nil {
+			t.Errorf("%v are mounted, both", paths)
+		}
+	}
+}
+
 func TestKindsHaveTheirStatus(t *testing.T) {
 	for kind, want := range map[fault.Kind]int{fault.Internal: 500, fault.Invalid: 400, fault.NotFound: 404, fault.Conflict: 409,
 		fault.Unauthenticated: 401, fault.Forbidden: 403, fault.TooLarge: 413, fault.RateLimited: 429, fault.Unavailable: 503,

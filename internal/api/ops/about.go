@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ type AboutConfig struct {
 	ProtocolVersion string   // "" = ProtocolVersion
 	Tools           []string // names of the tools agents can use
 	Demo            bool
+	Dir             string // of the data: its disk is told of; "" = the working directory
 }
 
 // About knows what /server_info tells.
@@ -25,6 +27,7 @@ type About struct {
 	cfg     AboutConfig
 	started time.Time
 	active  atomic.Int64 // unix nanoseconds of the last activity
+	meter   meter
 }
 
 // NewAbout starts the clock of uptime.
@@ -33,6 +36,7 @@ func NewAbout(cfg AboutConfig) *About {
 		cfg.ProtocolVersion = ProtocolVersion
 	}
 	a := &About{cfg: cfg, started: time.Now()}
+	a.meter.dir, a.meter.looked = cmp.Or(cfg.Dir, "."), a.started
 	a.Touch()
 	return a
 }
@@ -65,16 +69,8 @@ type info struct {
 	Resources        resources `json:"resources"`
 }
 
-type resources struct {
-	CPUCount    int    `json:"cpu_count"`
-	Goroutines  int    `json:"goroutines"`
-	MemoryBytes uint64 `json:"memory_bytes"` // taken from the system by this process
-}
-
 // ServerInfo returns the body of /server_info.
 func (a *About) ServerInfo() any {
-	var mem runtime.MemStats
-	runtime.ReadMemStats(&mem)
 	v := a.cfg.ProtocolVersion
 	out := &info{
 		Uptime:   int64(time.Since(a.started).Seconds()),
@@ -82,7 +78,7 @@ func (a *About) ServerInfo() any {
 		Title:    "Parley", Version: v, SDKVersion: v, ToolsVersion: v, WorkspaceVersion: v,
 		ParleyVersion: a.cfg.Version, GoVersion: runtime.Version(), UsableTools: a.cfg.Tools, Capabilities: []string{},
 		Demo: a.cfg.Demo, Docs: "/docs", Redoc: "/docs",
-		Resources: resources{runtime.NumCPU(), runtime.NumGoroutine(), mem.Sys},
+		Resources: a.meter.measure(),
 	}
 	if out.UsableTools == nil {
 		out.UsableTools = []string{}

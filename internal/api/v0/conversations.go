@@ -3,6 +3,7 @@ package v0
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,13 +37,17 @@ type info struct {
 func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) info {
 	out := info{ConversationID: string(v.ID), Title: v.Title, Status: c.status, RuntimeStatus: c.runtime,
 		SelectedRepository: unlessEmpty(v.Repository), SelectedBranch: unlessEmpty(v.Branch),
-		GitProvider: unlessEmpty(v.GitProvider), Trigger: unlessEmpty(v.Trigger), CreatedAt: formatDate(v.CreatedAt),
+		GitProvider: oneOf(v.GitProvider, providers[:]), Trigger: oneOf(v.Trigger, triggers[:]), CreatedAt: formatDate(v.CreatedAt),
 		PRNumbers: append([]int{}, v.PRNumbers...), Version: "V0", SubConversations: []string{}}
 	if out.Title == "" {
 		out.Title = defaultTitle(v.ID)
 	}
-	if !v.LastEventAt.IsZero() {
-		out.LastUpdatedAt = ref(formatDate(v.LastEventAt))
+	last := v.LastEventAt
+	if v.TitleByUser && v.UpdatedAt.After(last) { // a rename is an update, too
+		last = v.UpdatedAt
+	}
+	if !last.IsZero() {
+		out.LastUpdatedAt = ref(formatDate(last))
 	}
 	if v.Origin != conversation.OriginV0 {
 		h.describeV1(r, v, c, &out)
@@ -68,6 +73,20 @@ func (h *handlers) describeV1(r *httpkit.Request, v *engine.View, c condition, o
 
 func unlessEmpty(s string) *string {
 	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// The values that old clients know. Conversations of the other APIs may have others.
+var (
+	providers = [...]string{"github", "gitlab", "bitbucket", "enterprise_sso", "azure_devops"}
+	triggers  = [...]string{"resolver", triggerGUI, triggerSuggested, "openhands_api", "slack", triggerMicroagent, "jira", "jira_dc", "linear", "bitbucket"}
+)
+
+// oneOf returns a value that is known, nil for any other.
+func oneOf(s string, known []string) *string {
+	if !slices.Contains(known, s) {
 		return nil
 	}
 	return &s
@@ -128,9 +147,13 @@ func (h *handlers) list(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := r.Params(&q); err != nil {
 		return err
 	}
-	page, err := h.engine.Search(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID,
+	cursor, offset, err := parsePage(q.PageID)
+	if err != nil {
+		return err
+	}
+	page, err := h.searchFrom(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID,
 		Repository: q.Repository, Trigger: q.Trigger, WithSubs: q.WithSubs, Order: store.CreatedDesc,
-		Cursor: q.PageID, Limit: min(max(q.Limit, 1), maxPage)})
+		CreatedFrom: h.since(), Cursor: cursor, Limit: min(max(q.Limit, 1), maxPage)}, offset)
 	if err != nil {
 		return err
 	}
@@ -142,7 +165,7 @@ func (h *handlers) list(w http.ResponseWriter, r *httpkit.Request) error {
 		}
 		results = append(results, h.describe(r, v, c))
 	}
-	return ok(w, map[string]any{"results": results, "next_page_id": unlessEmpty(page.Next)})
+	return ok(w, map[string]any{"results": results, "next_page_id": formatPage(page.Next)})
 }
 
 func (h *handlers) rename(w http.ResponseWriter, r *httpkit.Request) error {

@@ -195,18 +195,24 @@ func TestCreateRefusals(t *testing.T) {
 	}
 }
 
+// What can be known to be wrong with a replay is refused at once (16, 20.10, 20.11).
 func TestReplayIsRefused(t *testing.T) {
 	r := newRig(t)
-	for replay, want := range map[string]int{`[]`: 501, `[{"action":"message"}]`: 501, `{"trajectory":[]}`: 501, `{`: 400, `7`: 400, `{}`: 400, `[7]`: 400} {
+	said := `[{"source":"user","action":"message","args":{"content":"hi"}}]`
+	for replay, want := range map[string]string{`[]`: "no message", `[{"action":"message"}]`: "event 0 (message)", `{"trajectory":[]}`: "no message",
+		`{`: "no JSON list", `7`: "no JSON list", `{}`: "no JSON list", `[7]`: "event 0"} {
 		raw, _ := json.Marshal(map[string]string{"replay_json": replay})
 		code, body := r.call("POST", "/api/conversations", string(raw))
-		msgID := map[int]string{501: "CONFIGURATION$REPLAY_NOT_SUPPORTED", 400: "CONFIGURATION$INVALID_REPLAY"}[want]
-		if code != want || !strings.Contains(body, `"status":"error"`) || !strings.Contains(body, msgID) {
+		if code != 400 || !strings.Contains(body, `"status":"error"`) || !strings.Contains(body, want) || !strings.Contains(body, `"msg_id":"CONFIGURATION$INVALID_REPLAY"`) {
 			t.Errorf("%s: %d %s", replay, code, body)
 		}
 	}
-	if code, body := r.call("POST", "/api/conversations", `{"replay_json":"[]","initial_user_msg":"hi"}`); code != 400 {
-		t.Errorf("with a message: %d %s", code, body)
+	for _, with := range []string{`"initial_user_msg":"hi"`, `"image_urls":["http://x"]`,
+		`"suggested_task":{"git_provider":"github","task_type":"OPEN_ISSUE","repo":"a/b","issue_number":1,"title":"t"}`} {
+		raw, _ := json.Marshal(said)
+		if code, body := r.call("POST", "/api/conversations", `{"replay_json":`+string(raw)+`,`+with+`}`); code != 400 || !strings.Contains(body, "CONFIGURATION$INVALID_REPLAY") {
+			t.Errorf("with %s: %d %s", with, code, body)
+		}
 	}
 	if len(r.engine.took()) > 0 {
 		t.Error("something was started")
@@ -491,7 +497,7 @@ func FuzzCreate(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		code, answer := r.call("POST", "/api/conversations", body)
-		if code >= 500 && code != 501 {
+		if code >= 500 {
 			t.Errorf("%q: %d %s", body, code, answer)
 		}
 		if !json.Valid([]byte(answer)) {

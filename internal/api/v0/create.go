@@ -18,7 +18,6 @@ import (
 
 // Codes of refused creations, besides the engine's.
 const (
-	codeNoReplay  = "replay_unsupported"
 	codeBadReplay = "invalid_replay"
 	codeIDTaken   = "conversation_id_unavailable"
 )
@@ -68,6 +67,9 @@ func (h *handlers) create(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := h.findRepository(r.Context(), req); err != nil {
+		return err
+	}
 	status, err := h.launch(r.Context(), req)
 	if err != nil {
 		return err
@@ -75,15 +77,41 @@ func (h *handlers) create(w http.ResponseWriter, r *httpkit.Request) error {
 	return ok(w, created{Status: "ok", ConversationID: req.ConversationID, ConversationStatus: status})
 }
 
+// findRepository makes sure that there is the repository before anything is made for it
+// (legacy API 6.2), and takes the provider over that has it.
+func (h *handlers) findRepository(ctx context.Context, req *engine.StartRequest) error {
+	if req.Repository == "" || h.git == nil {
+		return nil
+	}
+	provider, err := h.git.Find(ctx, req.Owner, req.GitProvider, req.Repository)
+	switch {
+	case err == nil:
+		req.GitProvider = provider
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return noAccess(err, req.Repository)
+}
+
 // launch starts the conversation or, if its owner has it already, makes sure
-// that it runs. It fixes the id.
+// that it runs. It fixes the id. Of several requests for one conversation each waits
+// for the one before it, so that none is carried out twice.
 func (h *handlers) launch(ctx context.Context, req *engine.StartRequest) (string, error) {
 	if req.ConversationID == "" {
 		req.ConversationID = conversation.NewID()
 	}
-	_, err := h.engine.Start(ctx, *req)
+	done, err := h.launches.take(ctx, req.Owner+"/"+string(req.ConversationID))
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	_, err = h.engine.Start(ctx, *req)
 	if fault.CodeOf(err) == store.CodeExists {
 		return h.relaunch(ctx, req)
+	}
+	if err == nil {
+		_ = h.evict(ctx, req.Owner, req.ConversationID) // the next start tries again
 	}
 	return statusStarting, err
 }
@@ -108,7 +136,7 @@ func (h *handlers) relaunch(ctx context.Context, req *engine.StartRequest) (stri
 	if _, err := h.resume(ctx, v); err != nil {
 		return "", err
 	}
-	if len(req.InitialMessage) == 0 {
+	if len(req.InitialMessage) == 0 || req.Replay != nil {
 		return statusStarting, nil
 	}
 	return statusStarting, h.engine.Send(ctx, req.Owner, v.ID, engine.Message{Parts: req.InitialMessage, Run: true})
@@ -120,7 +148,8 @@ func (in *creation) request(owner string) (*engine.StartRequest, error) {
 	if len(fields) > 0 {
 		return nil, account.Invalid(fields)
 	}
-	if err := in.checkReplay(); err != nil {
+	replay, err := in.replay()
+	if err != nil {
 		return nil, err
 	}
 	req := &engine.StartRequest{Owner: owner, Origin: conversation.OriginV0, Repository: text(in.Repository),
@@ -134,6 +163,9 @@ func (in *creation) request(owner string) (*engine.StartRequest, error) {
 		req.ConversationID = id
 	}
 	in.apply(req)
+	if replay != nil {
+		req.InitialMessage, req.Replay = replay.First, replay.Items
+	}
 	echo, err := in.echo(mcp)
 	req.Echo = echo
 	return req, err
@@ -155,29 +187,6 @@ func (in *creation) apply(req *engine.StartRequest) {
 			req.GitProvider = text(in.Microagent.GitProvider)
 		}
 	}
-}
-
-// checkReplay refuses replays: those that are wrong for good as such, the others
-// because this server cannot carry them out.
-func (in *creation) checkReplay() error {
-	raw := strings.TrimSpace(text(in.Replay))
-	if raw == "" {
-		return nil
-	}
-	var wrapped struct {
-		Trajectory []map[string]any `json:"trajectory"`
-	}
-	var list []map[string]any
-	if json.Unmarshal([]byte(raw), &list) != nil {
-		if json.Unmarshal([]byte(raw), &wrapped) != nil || wrapped.Trajectory == nil {
-			return fault.New(fault.Invalid, codeBadReplay, "replay_json is no JSON list of events.")
-		}
-	}
-	if text(in.Message) != "" {
-		return fault.New(fault.Invalid, codeBadReplay, "replay_json cannot be combined with initial_user_msg.")
-	}
-	return fault.New(fault.Unsupported, codeNoReplay, "This server cannot replay events yet.").
-		WithHint("Leave replay_json out.")
 }
 
 // echo is the request as it may be shown: secrets masked, the replay left out.

@@ -11,7 +11,10 @@ package v0
 import (
 	"context"
 	_ "embed" // the OpenAPI document
+	"log/slog"
+	"maps"
 	"net/http"
+	"time"
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
@@ -41,6 +44,7 @@ type Engine interface {
 	LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error)
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
+	Remember(ctx context.Context, owner string, id conversation.ID, excerpt string) (string, error)
 }
 
 // Fleet pauses sandboxes.
@@ -55,7 +59,7 @@ type Settings interface {
 		change func(old *account.Settings) (*account.Settings, error)) error
 }
 
-// Config wires the API. All members are required, but for Models and Rooms.
+// Config wires the API. All members are required, but for Models, Git, Log and Rooms.
 type Config struct {
 	Engine      Engine
 	Fleet       Fleet
@@ -64,7 +68,22 @@ type Config struct {
 	Projections store.Projections
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
-	Rooms       *Rooms             // of the same Config; nil = nobody can follow conversations
+	Git         Git                // nil = nobody is asked
+	Log         *slog.Logger       // nil = none
+
+	Rooms       *Rooms // of the same Config; nil = nobody can follow conversations
+	Sandboxes   Sandboxes
+	Exposed     Exposed           // nil = sandboxes offer nothing
+	Previews    *httpkit.Previews // nil = no links to editors
+	Experiments Experiments
+	Feedback    Feedback
+	MaxBody     int64 // bytes of a request, 0 = httpkit.DefaultMaxBody
+	MaxUpload   int64 // bytes of one file, 0 = 1 GiB
+	// MaxLive is how many legacy conversations of one user run at a time; one more
+	// closes the one that was not updated for longest. 0 = any number.
+	MaxLive int
+	// ListAge is how old conversations are that lists still show; 0 = any age.
+	ListAge time.Duration
 }
 
 type handlers struct {
@@ -74,7 +93,30 @@ type handlers struct {
 	ledger   *ledger
 	urls     *httpkit.URLs
 	models   func() []llm.Offer
-	rooms    *Rooms
+	git      Git
+	log      *slog.Logger
+
+	sandboxes   Sandboxes
+	exposed     Exposed
+	previews    *httpkit.Previews
+	experiments Experiments
+	feedback    Feedback
+	maxUpload   int64
+	maxLive     int
+	listAge     time.Duration
+	rooms       *Rooms
+	launches    turns
+}
+
+func newHandlers(cfg Config) *handlers {
+	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
+		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log,
+		sandboxes: cfg.Sandboxes, exposed: cfg.Exposed, previews: cfg.Previews, experiments: cfg.Experiments,
+		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload, maxLive: cfg.MaxLive, listAge: cfg.ListAge}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	return h
 }
 
 // New returns the API.
@@ -86,8 +128,10 @@ func New(cfg Config) (*httpkit.API, error) {
 	return httpkit.NewAPI(httpkit.APIConfig{
 		Name:     "v0",
 		Document: document,
+		Respell:  joinName,
+		MaxBody:  cfg.MaxBody,
 		Encode:   detailErrors,
-		Encoders: map[string]httpkit.ErrorEncoder{
+		Encoders: joinEncoders(secretEncoders(), providerEncoders(), workspaceEncoders(), sessionEncoders(), userEncoders(), map[string]httpkit.ErrorEncoder{
 			"load_settings":       settingsErrors,
 			"store_settings":      settingsErrors,
 			"new_conversation":    creationErrors,
@@ -96,8 +140,8 @@ func New(cfg Config) (*httpkit.API, error) {
 			"stop_conversation":   statusErrors(""),
 			"add_message":         successErrors,
 			"get_microagents":     microagentErrors,
-		},
-		Handlers: httpkit.Handlers{
+		}),
+		Handlers: httpkit.JoinHandlers(h.secretHandlers(), h.providerHandlers(), h.workspaceHandlers(), h.sessionHandlers(), h.userHandlers(), httpkit.Handlers{
 			"load_settings":             h.loadSettings,
 			"store_settings":            h.storeSettings,
 			"new_conversation":          h.create,
@@ -116,8 +160,16 @@ func New(cfg Config) (*httpkit.API, error) {
 			"option_agents":             h.optionAgents,
 			"option_security_analyzers": h.optionAnalyzers,
 			"option_config":             h.optionConfig,
-		},
+		}),
 	})
+}
+
+func joinEncoders(groups ...map[string]httpkit.ErrorEncoder) map[string]httpkit.ErrorEncoder {
+	all := map[string]httpkit.ErrorEncoder{}
+	for _, g := range groups {
+		maps.Copy(all, g)
+	}
+	return all
 }
 
 // idOf returns the request's conversation id, or the fault of the legacy path rules.

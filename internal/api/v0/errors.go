@@ -13,13 +13,15 @@ import (
 const (
 	msgNoSettings  = "CONFIGURATION$SETTINGS_NOT_FOUND"
 	msgNoModelAuth = "STATUS$ERROR_LLM_AUTHENTICATION"
-	msgNoReplay    = "CONFIGURATION$REPLAY_NOT_SUPPORTED"
 	msgBadReplay   = "CONFIGURATION$INVALID_REPLAY"
 	msgNotFound    = "CONVERSATION$NOT_FOUND"
 	msgIDTaken     = "CONVERSATION$ID_UNAVAILABLE"
 )
 
-const codeInvalidID = "invalid_conversation_id"
+const (
+	codeInvalidID = "invalid_conversation_id"
+	codeNotFound  = "conversation_not_found"
+)
 
 // refusal is the error shape of conversation operations.
 type refusal struct {
@@ -62,6 +64,9 @@ func settingsErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 }
 
 func creationErrors(r *http.Request, p *httpkit.Problem) (int, any) {
+	if p.Code == codeNoAccess { // a bare text, as of all git providers
+		return p.Status, p.Text
+	}
 	if isFrameworks(p) {
 		return detailErrors(r, p)
 	}
@@ -74,8 +79,6 @@ func creationErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 	case engine.CodeNoKey:
 		out.Message = "Error authenticating with the LLM provider. Please check your API key"
 		out.MsgID = msgNoModelAuth
-	case codeNoReplay:
-		out.MsgID = msgNoReplay
 	case codeBadReplay:
 		out.MsgID = msgBadReplay
 	case codeIDTaken:
@@ -123,5 +126,5 @@ func microagentErrors(r *http.Request, p *httpkit.Problem) (int, any) {
 
 // notFound is the framework's fault of an unknown conversation.
 func notFound(id conversation.ID) error {
-	return fault.New(fault.NotFound, "conversation_not_found", "Conversation %s not found", id)
+	return fault.New(fault.NotFound, codeNotFound, "Conversation %s not found", id)
 }

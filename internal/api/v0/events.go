@@ -24,9 +24,10 @@ type eventQuery struct {
 	Limit   int    `json:"limit"`
 }
 
-// eventFilter narrows a page. Nothing is hidden by default, and no event of this
-// server is hidden, so that exclude_hidden has no effect.
+// eventFilter narrows a page. Nothing is hidden by default.
 type eventFilter struct {
+	ExcludeHidden bool `json:"exclude_hidden"`
+
 	Query     *string `json:"query"`
 	Source    *string `json:"source"`
 	StartDate *string `json:"start_date"`
@@ -39,6 +40,8 @@ func (f *eventFilter) accepts(e *projection.Event, raw []byte) bool {
 	case f.Source != nil && *f.Source != "" && e.Source != *f.Source,
 		f.StartDate != nil && *f.StartDate != "" && e.Timestamp < *f.StartDate,
 		f.EndDate != nil && *f.EndDate != "" && e.Timestamp > *f.EndDate:
+		return false
+	case f.ExcludeHidden && isHidden(raw):
 		return false
 	case f.Query != nil && *f.Query != "":
 		return strings.Contains(strings.ToLower(string(raw)), strings.ToLower(*f.Query))
@@ -144,24 +147,27 @@ func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	before := `{"trajectory":[`
+	before, begun := `{"trajectory":[`, false
 	for from := int64(0); from < next; from += maxPage {
 		events, err := h.ledger.page(r.Context(), v.Conversation, from, next-1, false, maxPage)
 		if err != nil {
 			return err
 		}
 		for _, e := range events {
-			raw, err := encode(e)
+			raw, hidden, err := trajectoryEvent(e)
 			if err != nil {
 				return err
+			}
+			if hidden {
+				continue
 			}
 			if _, err := w.Write(append([]byte(before), raw...)); err != nil {
 				return err
 			}
-			before = ","
+			before, begun = ",", true
 		}
 	}
-	if next == 0 {
+	if !begun {
 		_, _ = w.Write([]byte(before)) // nobody reads it if that fails
 	}
 	_, err = w.Write([]byte("]}"))

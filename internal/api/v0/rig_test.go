@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,6 +41,9 @@ type rig struct {
 	rooms  *v0.Rooms // of the server made last
 	// answers checks every answer against the document.
 	answers *httpkittest.Checker
+	git     v0.Git // before restart
+	log     strings.Builder
+	change  func(*v0.Config) // what restart makes otherwise
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag
@@ -85,9 +89,12 @@ func (r *rig) restart() { r.server = r.newServer() }
 func (r *rig) newServer() http.Handler {
 	r.Helper()
 	cfg := v0.Config{Engine: r.engine, Fleet: fakeFleet{r.engine}, Settings: r.store.Accounts(), Events: r.store.Events(),
-		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Models: func() []llm.Offer {
+		Projections: r.store.Projections(), URLs: &httpkit.URLs{}, Git: r.git, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Models: func() []llm.Offer {
 			return []llm.Offer{{Provider: "b", Name: "m"}, {Provider: "a", Name: "m"}, {Provider: "b", Name: "m"}}
 		}}
+	if r.change != nil {
+		r.change(&cfg)
+	}
 	auth := &httpkit.Authenticator{Users: r.store.Accounts(), Sandbox: func(context.Context, string) (*store.Sandbox, error) {
 		return nil, fault.New(fault.NotFound, "", "no sandbox")
 	}}
@@ -322,6 +329,10 @@ func (e *fakeEngine) Search(ctx context.Context, q store.ConversationQuery) (sto
 
 func (e *fakeEngine) Extensions(context.Context, string, conversation.ID) (engine.Extensions, error) {
 	return e.extensions, nil
+}
+
+func (e *fakeEngine) Remember(context.Context, string, conversation.ID, string) (string, error) {
+	return "remember", e.note("remember")
 }
 
 func (e *fakeEngine) LatestTask(ctx context.Context, id conversation.ID) (*conversation.StartTask, error) {

@@ -55,8 +55,8 @@ func NewRooms(cfg Config, live RoomsConfig) *Rooms {
 		live.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Rooms{keys: live.Keys, demo: live.Demo, log: live.Log, rooms: map[conversation.ID]*room{}}
-	r.h = &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, rooms: r}
+	r.h = newHandlers(cfg)
+	r.h.rooms = r
 	return r
 }
 

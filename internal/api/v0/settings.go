@@ -5,6 +5,7 @@ import (
 
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
+	"parley/internal/fault"
 )
 
 func (h *handlers) storeSettings(w http.ResponseWriter, r *httpkit.Request) error {
@@ -28,6 +29,9 @@ func (h *handlers) loadSettings(w http.ResponseWriter, r *httpkit.Request) error
 	s, err := h.settings.Settings(r.Context(), r.Principal.UserID)
 	if err != nil {
 		return err
+	}
+	if !s.Stored() {
+		return fault.New(fault.NotFound, "settings_not_found", "Settings not found")
 	}
 	return ok(w, viewSettings(s))
 }

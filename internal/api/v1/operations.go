@@ -7,7 +7,7 @@ import (
 
 // operations are what the document names, by operation id.
 func (h *handlers) operations() httpkit.Handlers {
-	return httpkit.JoinHandlers(h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations())
+	return httpkit.JoinHandlers(h.conversationsOperations(), h.eventsOperations(), h.sandboxesOperations(), h.modelsOperations(), h.extensionsOperations(), h.gitOperations(), h.accountOperations(), h.webhooksOperations(), h.reportsOperations())
 }
 
 // conversationsOperations start conversations, list and change them.
@@ -101,6 +101,7 @@ func (h *handlers) extensionsOperations() httpkit.Handlers {
 		"list_trust":              h.listTrust,
 		"forget_trust":            h.forgetTrust,
 		"search_skills":           h.searchSkills,
+		"preview_marketplaces":    h.previewMarketplaces,
 		"get_skill":               h.getSkill,
 		"put_skill":               h.putSkill,
 		"delete_skill":            h.deleteSkill,

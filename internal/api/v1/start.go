@@ -75,20 +75,19 @@ type hostWorkspace struct {
 const titleProcessor = "SetTitleCallbackProcessor"
 
 // loggingProcessor has no effect that a client could see: it is an example of the
-// contract's. The others post to services, and are refused until they do.
+// contract's. The others are the integrations' of the hosted service: they post a
+// summary to GitHub, Slack or Jira with credentials of that service, and no client
+// sends them.
 const loggingProcessor = "LoggingCallbackProcessor"
 
 // supported refuses what would change the conversation essentially and is not
 // built, instead of dropping it silently.
 func (s *startRequest) supported() error {
-	what := ""
 	for _, p := range s.Processors {
 		if p.Kind != titleProcessor && p.Kind != loggingProcessor {
-			what = fmt.Sprintf("The event processor %s (processors)", p.Kind)
+			return fault.New(fault.Unsupported, "not_built", "This server posts to no other service at the end of a run, as the event processor %s (processors) does.", p.Kind).
+				WithHint("Leave it out, and register a webhook endpoint (/api/v1/webhook-endpoints) to be told of the end.")
 		}
-	}
-	if what != "" {
-		return fault.New(fault.Unsupported, "not_built", "%s is not built yet.", what).WithHint("Leave it out.")
 	}
 	if s.InitialMessage != nil && s.InitialMessage.Role != content.RoleUser {
 		return httpkit.BadField("a conversation starts with a message of the user", s.InitialMessage.Role,

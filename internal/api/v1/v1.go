@@ -14,6 +14,7 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/collection"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -108,13 +109,15 @@ type Config struct {
 	DailyBudget *conversation.Money  // the ceiling of one user's day; nil = none
 	OAuth       httpkit.Logins       // at MCP servers; nil = 501
 	// Exposed says what programs in sandboxes offer, in their order; nil = nothing.
-	Exposed   func(ctx context.Context, boxes []*store.Sandbox) []fleet.Exposed
-	Previews  *httpkit.Previews // nil = 501
-	Network   NetworkLog        // nil = 501
-	Git       Git               // nil = 501
-	Webhooks  Webhooks          // nil = 501
-	Heartbeat time.Duration     // of event streams, 0 = 10 s
-	MaxBody   int64             // bytes, 0 = httpkit.DefaultMaxBody
+	Exposed  func(ctx context.Context, boxes []*store.Sandbox) []fleet.Exposed
+	Previews *httpkit.Previews // nil = 501
+	Network  NetworkLog        // nil = 501
+	Git      Git               // nil = 501
+	Webhooks Webhooks          // nil = 501
+	// Collection finds what is loaded of one of the server's collections; nil = there are none.
+	Collection func(collection.Reference) ([]extension.Bundle, error)
+	Heartbeat  time.Duration // of event streams, 0 = 10 s
+	MaxBody    int64         // bytes, 0 = httpkit.DefaultMaxBody
 }
 
 type handlers struct {
@@ -134,7 +137,7 @@ func New(cfg Config) (*httpkit.API, error) {
 			"search_suggested_tasks": gitErrors, "get_git_info": gitErrors, "get_git_organizations": gitErrors,
 			"store_git_providers": providerErrors, "delete_git_providers": providerErrors,
 			"queue_pending_message": badRequestErrors,
-		}, Handlers: h.operations()})
+		}, Authorizers: reporters(), Handlers: h.operations()})
 }
 
 // page is one page of any list.

@@ -6,6 +6,7 @@ package forgetest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -81,6 +82,7 @@ func New(t testing.TB, provider string) *Server {
 	mux := http.NewServeMux()
 	routes := map[string]func(*Server) map[string]route{forge.GitHub: github, forge.GitLab: gitlab, forge.Bitbucket: bitbucket,
 		forge.BitbucketDataCenter: bitbucketDC, forge.Forgejo: forgejo, forge.AzureDevOps: azure}[provider](s)
+	addFiles(provider, routes)
 	for pattern, r := range routes {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.HandleFunc(method+" "+s.prefix+path, func(w http.ResponseWriter, q *http.Request) { s.serve(w, q, r) })
@@ -155,6 +157,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 	if status, ok := answer.(int); ok {
 		w.WriteHeader(status)
 		_, _ = fmt.Fprint(w, `{"message":"no"}`)
+		return
+	}
+	if text, ok := answer.(plain); ok {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, string(text))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -86,7 +86,19 @@ func Path(format string, values ...string) string {
 	return fmt.Sprintf(format, escaped...)
 }
 
-// Get reads what is at a path into v.
+// Segments escapes a path of several segments.
+func Segments(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return strings.Join(parts, "/")
+}
+
+// Raw is an answer that is no JSON.
+type Raw []byte
+
+// Get reads what is at a path into v, as it is into a *Raw.
 func (c *Client) Get(ctx context.Context, path string, q url.Values, v any) (http.Header, error) {
 	if len(q) > 0 {
 		path += "?" + q.Encode()
@@ -129,6 +141,10 @@ func (c *Client) exchange(ctx context.Context, method, path string, body []byte,
 	case len(raw) > maxAnswer:
 		return nil, fault.New(fault.Unavailable, CodeFailed, "An answer of %s is larger than %d MiB.", c.who(), maxAnswer>>20)
 	case v == nil:
+		return resp.Header, nil
+	}
+	if plain, ok := v.(*Raw); ok {
+		*plain = raw
 		return resp.Header, nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil { // its text may hold pieces of the answer: not kept

@@ -47,6 +47,7 @@ type Model struct {
 	url    string // with the path of the call
 	host   string
 	client *wire.Client
+	tools  tools
 	// refused remembers which optional request fields the endpoint refused, and
 	// maxOutput the longest answer it allows; 0 = it did not complain.
 	refused   atomic.Uint32

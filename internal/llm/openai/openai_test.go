@@ -343,6 +343,13 @@ func TestRequestBody(t *testing.T) {
 	if string(got[0].Raw) != string(got[1].Raw) {
 		t.Error("the same request has two bodies")
 	}
+	req.Tools[0].Parameters = []byte(`{"type":"object","properties":{"x":{}}}`)
+	if _, err := m.Do(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if got = s.Requests(); !strings.Contains(string(got[2].Raw), `"properties":{"x":{}}`) {
+		t.Errorf("other tools, sent as those before: %s", got[2].Raw)
+	}
 	h := got[0].Header
 	if h.Get("Authorization") != "Bearer sk-test-0123456789" || h.Get("X-Session") != "s1" || h.Get("X-Extra") != "yes" {
 		t.Errorf("headers %v", h)

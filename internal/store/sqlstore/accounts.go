@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"slices"
@@ -87,7 +88,7 @@ func settingsPlace(userID string) string { return "settings.sealed/" + userID }
 func (a accounts) Settings(ctx context.Context, userID string) (*account.Settings, error) {
 	s, err := a.settings(ctx, a.s.reads, userID)
 	if err == nil && s == nil {
-		err = fault.New(fault.NotFound, codeMissing, "No settings have been stored yet.")
+		err = noSettings()
 	}
 	if err != nil {
 		return nil, a.s.fail(ctx, "store.accounts.settings", err)
@@ -95,18 +96,48 @@ func (a accounts) Settings(ctx context.Context, userID string) (*account.Setting
 	return s, nil
 }
 
-// settings returns nil if there are none.
-func (a accounts) settings(ctx context.Context, q querier, userID string) (*account.Settings, error) {
-	var blob []byte
-	err := q.row(ctx, `SELECT sealed FROM settings WHERE user_id = $1`, userID).Scan(&blob)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+// SettingsSince implements store.Accounts. What is sealed is never sealed twice in the
+// same way, so that its hash is a mark.
+func (a accounts) SettingsSince(ctx context.Context, userID string, known store.SettingsMark) (*account.Settings, store.SettingsMark, error) {
+	blob, err := a.sealedSettings(ctx, a.s.reads, userID)
+	if err == nil && blob == nil {
+		err = noSettings()
+	}
+	mark := store.SettingsMark(sha256.Sum256(blob))
+	if err == nil && mark == known {
+		return nil, mark, nil
+	}
+	s := &account.Settings{}
+	if err == nil {
+		err = a.s.unsealed(settingsPlace(userID), blob, s)
 	}
 	if err != nil {
+		return nil, store.SettingsMark{}, a.s.fail(ctx, "store.accounts.settings_since", err)
+	}
+	return s, mark, nil
+}
+
+func noSettings() error {
+	return fault.New(fault.NotFound, codeMissing, "No settings have been stored yet.")
+}
+
+// settings returns nil if there are none.
+func (a accounts) settings(ctx context.Context, q querier, userID string) (*account.Settings, error) {
+	blob, err := a.sealedSettings(ctx, q, userID)
+	if err != nil || blob == nil {
 		return nil, err
 	}
 	s := &account.Settings{}
 	return s, a.s.unsealed(settingsPlace(userID), blob, s)
+}
+
+// sealedSettings returns nil if there are none.
+func (accounts) sealedSettings(ctx context.Context, q querier, userID string) (blob []byte, err error) {
+	err = q.row(ctx, `SELECT sealed FROM settings WHERE user_id = $1`, userID).Scan(&blob)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return blob, err
 }
 
 // UpdateSettings implements store.Accounts. If change returns nil, nothing is

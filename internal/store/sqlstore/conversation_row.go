@@ -83,6 +83,9 @@ func (r *conversationRow) insert(t *tx, h logHead) error {
 	if err != nil {
 		return err
 	}
+	if err := insertReplay(t, r.Conversation); err != nil {
+		return err
+	}
 	return (indexer{t, r.Owner, r.ID}).add(context.Background(), r.CreatedAt, doc{titleSeq, r.Title})
 }
 

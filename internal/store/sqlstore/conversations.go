@@ -224,6 +224,10 @@ func (c conversations) Delete(ctx context.Context, id conversation.ID) error {
 			`DELETE FROM pending_messages WHERE conversation = $1`,
 			`DELETE FROM start_keys WHERE conversation = $1`,
 			`DELETE FROM shares WHERE conversation = $1`,
+			`DELETE FROM experiments WHERE conversation = $1`,
+			`DELETE FROM replays WHERE conversation = $1`,
+			`DELETE FROM imports WHERE conversation = $1`,
+			`DELETE FROM imported_events WHERE conversation = $1`,
 			`DELETE FROM search_text WHERE rowid IN (SELECT id FROM search_docs WHERE conversation = $1)`,
 			`DELETE FROM search_docs WHERE conversation = $1`,
 		} {

@@ -191,6 +191,28 @@ func accountSettings(s *suite) {
 	s.equal(got, want)
 	_, err = s.Accounts().Settings(s.ctx, "b")
 	s.fails(err, fault.NotFound, "")
+	settingsSince(s, want)
+}
+
+// settingsSince: only what was stored since is read again, also if it is the same.
+func settingsSince(s *suite, want *account.Settings) {
+	got, first, err := s.Accounts().SettingsSince(s.ctx, "a", store.SettingsMark{})
+	s.ok(err)
+	s.equal(got, want)
+	got, mark, err := s.Accounts().SettingsSince(s.ctx, "a", first)
+	s.ok(err)
+	if got != nil || mark != first {
+		s.Errorf("nothing was stored since: %v, the same mark: %v", got, mark == first)
+	}
+	s.ok(s.Accounts().UpdateSettings(s.ctx, "a", func(old *account.Settings) (*account.Settings, error) { return old, nil }))
+	got, mark, err = s.Accounts().SettingsSince(s.ctx, "a", first)
+	s.ok(err)
+	s.equal(got, want)
+	if mark == first {
+		s.Error("two times of storing have one mark")
+	}
+	_, _, err = s.Accounts().SettingsSince(s.ctx, "b", first)
+	s.fails(err, fault.NotFound, "")
 }
 
 func accountSettingsExclusive(s *suite) {

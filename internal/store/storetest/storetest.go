@@ -26,6 +26,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}{
 		{"Conversations", conversationTests},
 		{"Forks", forkTests},
+		{"Replays", replayTests},
 		{"Events", eventTests},
 		{"Leases", leaseTests},
 		{"StartTasks", taskTests},
@@ -34,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"NetworkLog", networkTests},
 		{"Commands", commandTests},
 		{"Places", placeTests},
+		{"Experiments", experimentTests},
 		{"Projections", projectionTests},
 		{"Ledger", ledgerTests},
 		{"Extensions", extensionTests},

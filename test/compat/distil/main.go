@@ -20,6 +20,7 @@ import (
 var wanted = map[string][]string{
 	"v1":    {"/api/v1/", "/api/agent-profiles", "/api/keys", "/api/shared-", "/alive", "/health", "/ready", "/server_info"},
 	"agent": {"/"},
+	"v0":    {"/"},
 }
 
 func main() {
@@ -31,7 +32,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 || wanted[args[0]] == nil {
-		return fmt.Errorf("usage: distil v1|agent DOCUMENT")
+		return fmt.Errorf("usage: distil v0|v1|agent DOCUMENT")
 	}
 	raw, err := os.ReadFile(args[1])
 	if err != nil {

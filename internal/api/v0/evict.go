@@ -1,0 +1,63 @@
+package v0
+
+import (
+	"context"
+	"errors"
+
+	"parley/internal/conversation"
+	"parley/internal/engine"
+	"parley/internal/store"
+)
+
+// evict closes the owner's legacy conversations that were not updated for longest
+// until no more than the bound run, as old servers do (V0 section 7.4). The one that
+// has just been started stays, and so do those that still start. Two starts at once
+// may pass the bound for as long as nobody starts a third.
+func (h *handlers) evict(ctx context.Context, owner string, started conversation.ID) error {
+	if h.maxLive <= 0 {
+		return nil
+	}
+	live, err := h.live(ctx, owner)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for len(live) > h.maxLive {
+		oldest := -1
+		for i, v := range live {
+			if v.ID != started && (oldest < 0 || v.UpdatedAt.Before(live[oldest].UpdatedAt)) {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			break
+		}
+		v := live[oldest]
+		live = append(live[:oldest], live[oldest+1:]...)
+		c, err := h.conditionOf(ctx, v)
+		if err == nil && c.status == statusRunning {
+			err = h.halt(ctx, v, c)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// live lists the owner's legacy conversations that run or start.
+func (h *handlers) live(ctx context.Context, owner string) ([]*engine.View, error) {
+	var all []*engine.View
+	for q := (store.ConversationQuery{Owner: owner, Order: store.UpdatedDesc, Limit: maxPage}); ; {
+		page, err := h.engine.Search(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range page.Items {
+			if v.Origin == conversation.OriginV0 && (v.SandboxStatus == store.SandboxRunning || v.SandboxStatus == store.SandboxStarting) {
+				all = append(all, v)
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return all, nil
+		}
+	}
+}
