@@ -89,6 +89,9 @@ func (v *view) messages() []content.Message {
 	for i, p := range v.events {
 		switch e := p.(type) {
 		case *conversation.MessageEvent:
+			if c, ok := conversation.UserCommandOf(e); ok && c.Hidden {
+				continue
+			}
 			m := messageOf(e)
 			if m.Extra = v.fields[e.LLMResponseID]; !empty(m) {
 				out = appendMerged(out, m)

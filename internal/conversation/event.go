@@ -156,6 +156,12 @@ type Classification struct {
 	UserAction string `json:"user_action"` // none retry settings
 }
 
+// How the errors begin of calls that were not carried out, or not to their end.
+const (
+	CallInterrupted = "The user interrupted "
+	CallLost        = "The server "
+)
+
 // AgentErrorEvent answers an ActionEvent that could not be run or whose outcome
 // is unknown. It is matched by tool call id.
 type AgentErrorEvent struct {

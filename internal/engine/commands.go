@@ -55,6 +55,7 @@ func (l *live) send(ctx context.Context, m Message, v *verdict) error {
 		return l.heldBack(m, said, v)
 	}
 	l.enrich(said, v)
+	conversation.AttachFiles(said, m.Files)
 	events := slices.Concat(l.stopGoal(), l.opening(), v.events(), []conversation.Payload{said}, l.refinementsAnew())
 	if status != l.state.Status {
 		events = append(events, stateUpdate(conversation.KeyStatus, status))
@@ -101,7 +102,9 @@ func (l *live) refinementsAnew() []conversation.Payload {
 // sendEarly keeps a message for the start to run, once there is a place to work
 // in. If the start failed or was lost, it is done again.
 func (l *live) sendEarly(ctx context.Context, m Message) error {
-	if err := l.append(userMessage(m)); err != nil || !m.Run {
+	said := userMessage(m)
+	conversation.AttachFiles(said, m.Files)
+	if err := l.append(said); err != nil || !m.Run {
 		return err
 	}
 	return l.e.startAgain(ctx, l.conv)

@@ -476,7 +476,7 @@ func (l *live) giveUp(cause error) {
 		l.boundary() // the run ended while the work was under way
 		return
 	}
-	events := l.answers("The result of this call could not be recorded.")
+	events := l.answers(conversation.CallLost + "could not record the result of this call.")
 	l.must(l.boundary, conversation.TrigFail, append(events, errorEvent(cause))...)
 }
 

@@ -70,10 +70,13 @@ func (e *Engine) persist(do func() error) error {
 // unknown, so they are never repeated; the model decides. Runs without the user's
 // doing go on.
 func (l *live) recover(_ context.Context) error {
+	if err := l.append(l.lostCommands()...); err != nil {
+		return err
+	}
 	if l.state.Status != conversation.Running {
 		return nil
 	}
-	events := l.answers("The server was restarted while this ran, so its outcome is unknown. " +
+	events := l.answers(conversation.CallLost + "was restarted while this ran, so its outcome is unknown. " +
 		"Check what it has done before you run it again.")
 	if l.conv.Options.Task != nil && !l.e.tends(l.id) { // whoever gave it the task can go on with it
 		return l.transition(conversation.TrigPause, slices.Concat(events, l.retryOver(), []conversation.Payload{pauseEvent()})...)

@@ -257,9 +257,9 @@ func (l *live) answers(text string) []conversation.Payload {
 
 // interrupted answers every open call and ends the run as the user's doing.
 func (l *live) interrupted() {
-	text := "The user interrupted this call; it may have run in part."
+	text := conversation.CallInterrupted + "this call; it may have run in part."
 	if l.state.Status == conversation.WaitingConfirmation {
-		text = "The user interrupted the conversation while this call waited for confirmation: it did not run."
+		text = conversation.CallInterrupted + "the conversation while this call waited for confirmation: it did not run."
 	}
 	events := l.answers(text)
 	waiting := l.interrupts

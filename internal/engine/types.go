@@ -92,6 +92,7 @@ type ForkRequest struct {
 type Message struct {
 	ID     string         // of the event; "" = a new one
 	Parts  []content.Part // at least one
+	Files  []string       // names of files that come with it, for the model
 	Sender string
 	Run    bool
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"parley/internal/api/v0/projection"
+	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -255,10 +257,12 @@ func (h *handlers) carryOut(ctx context.Context, owner string, id conversation.I
 		return h.say(ctx, owner, id, e)
 	case actionState:
 		return h.decide(ctx, owner, id, e.state)
-	case actionNull: // it means nothing
-		return nil
+	case actionRun:
+		return h.engine.RunForUser(ctx, owner, id, e.text, e.hidden)
+	case actionRecovery:
+		return h.leaveLoop(ctx, owner, id, e.option)
 	}
-	return fault.New(fault.Unsupported, "not_built", "This server does not carry out %s yet.", e.action)
+	return nil // it means nothing
 }
 
 func (h *handlers) say(ctx context.Context, owner string, id conversation.ID, e *clientEvent) error {
@@ -266,5 +270,56 @@ func (h *handlers) say(ctx context.Context, owner string, id conversation.ID, e 
 	if len(parts) == 0 {
 		return wrongField("value_error", "Value error, The message is empty", e.text, "body", "args", "content")
 	}
-	return h.engine.Send(ctx, owner, id, engine.Message{Parts: parts, Run: true})
+	if len(e.files) > maxFiles {
+		return wrongField("too_long", fmt.Sprintf("List should have at most %d items", maxFiles), nil, "body", "args", "file_urls")
+	}
+	if slices.ContainsFunc(parts, func(p content.Part) bool { return p.Type == content.TypeImage }) {
+		if err := h.checkSight(ctx, owner, id); err != nil {
+			return err
+		}
+	}
+	return h.engine.Send(ctx, owner, id, engine.Message{Parts: parts, Files: e.files, Run: true})
 }
+
+// maxFiles is how many files a message may name.
+const maxFiles = 100
+
+// checkSight refuses images that the model would not see. The first text is one that
+// clients know.
+func (h *handlers) checkSight(ctx context.Context, owner string, id conversation.ID) error {
+	sight, err := h.engine.Sight(ctx, owner, id)
+	switch {
+	case err != nil:
+		return err
+	case sight == engine.Blind:
+		return fault.New(fault.Invalid, "no_vision", "Model does not support image upload, change to a different model or try without an image.")
+	case sight == engine.Closed:
+		return fault.New(fault.Invalid, "vision_disabled", "Image upload is disabled for this model, change to a different model or try without an image.")
+	}
+	return nil
+}
+
+// leaveLoop is what the user chose for an agent that repeated itself.
+func (h *handlers) leaveLoop(ctx context.Context, owner string, id conversation.ID, option int) error {
+	if option != optionStop {
+		return h.engine.LeaveLoop(ctx, owner, id, option == optionAgain)
+	}
+	v, err := h.engine.View(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if v.Summary.Status != conversation.Stuck {
+		return fault.New(fault.Conflict, engine.CodeNoLoop, "The conversation was not stopped for repeating itself.")
+	}
+	if err := h.ledger.halted(ctx, v.Conversation, time.Now()); err != nil {
+		return err
+	}
+	h.rooms.touch(id)
+	return nil
+}
+
+// Options of a loop_recovery; the other is to wait for the user before the loop.
+const (
+	optionAgain = 2
+	optionStop  = 3
+)

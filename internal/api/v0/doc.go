@@ -45,6 +45,9 @@ type Engine interface {
 	Extensions(ctx context.Context, owner string, id conversation.ID) (engine.Extensions, error)
 	Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error)
 	Remember(ctx context.Context, owner string, id conversation.ID, excerpt string) (string, error)
+	RunForUser(ctx context.Context, owner string, id conversation.ID, command string, hidden bool) error
+	LeaveLoop(ctx context.Context, owner string, id conversation.ID, again bool) error
+	Sight(ctx context.Context, owner string, id conversation.ID) (engine.Sight, error)
 }
 
 // Fleet pauses sandboxes.

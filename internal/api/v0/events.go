@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"time"
 
 	"parley/internal/api/httpkit"
 	"parley/internal/api/v0/projection"
@@ -202,7 +203,7 @@ func (h *handlers) addEvent(w http.ResponseWriter, r *httpkit.Request) error {
 func (h *handlers) decide(ctx context.Context, owner string, id conversation.ID, state projection.AgentState) error {
 	switch state {
 	case projection.Stopped:
-		return h.engine.Interrupt(ctx, owner, id)
+		return h.stopAgent(ctx, owner, id)
 	case projection.Paused:
 		return h.engine.Pause(ctx, owner, id)
 	case projection.UserConfirmed:
@@ -215,6 +216,23 @@ func (h *handlers) decide(ctx context.Context, owner string, id conversation.ID,
 		return nil
 	}
 	return err
+}
+
+// stopAgent stops the agent, not the conversation. It is stopped then also if there was
+// no run.
+func (h *handlers) stopAgent(ctx context.Context, owner string, id conversation.ID) error {
+	if err := h.engine.Interrupt(ctx, owner, id); err != nil {
+		return err
+	}
+	v, err := h.engine.View(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	if err := h.ledger.halted(ctx, v.Conversation, time.Now()); err != nil {
+		return err
+	}
+	h.rooms.touch(id)
+	return nil
 }
 
 func (h *handlers) addMessage(w http.ResponseWriter, r *httpkit.Request) error {

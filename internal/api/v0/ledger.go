@@ -226,29 +226,18 @@ func (x *extension) advance(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	payloads := payloadsOf(events)
+	greets := x.conv.Origin == conversation.OriginV0 && len(x.conv.InitialMessage) == 0
 	id, next := x.nextID, x.nextSeq
 	var entries []store.ProjectionEntry
 	for i, p := range payloads {
-		waits, known := x.waits(payloads[i:])
+		ahead, known := projection.LookAhead(payloads[i:], greets)
 		if !known && i > 0 && len(events) == logPage {
 			break // the next page, which begins here, knows
 		}
-		entries = append(entries, entriesOf(id, events[i].Seq, x.slot.state.Step(events[i].Seq, p, waits))...)
+		entries = append(entries, entriesOf(id, events[i].Seq, x.slot.state.Step(events[i].Seq, p, ahead))...)
 		id, next = x.slot.state.NextID, events[i].Seq+1
 	}
 	return true, x.save(ctx, next, entries)
-}
-
-// waits reports whether the first of the events waits for the user (projection.Step).
-// known is false if that depends on events after these.
-func (x *extension) waits(events []conversation.Payload) (waits, known bool) {
-	switch events[0].(type) {
-	case *conversation.SystemPromptEvent:
-		return x.conv.Origin == conversation.OriginV0 && len(x.conv.InitialMessage) == 0, true
-	case *conversation.ActionEvent:
-		return projection.Awaits(events)
-	}
-	return false, true
 }
 
 // payloadsOf decodes events. What cannot be decoded is of a kind that is not known.

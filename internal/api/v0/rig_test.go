@@ -189,6 +189,7 @@ type fakeEngine struct {
 	// extensions are those of all conversations.
 	extensions engine.Extensions
 	hub        *stream.Hub
+	sight      engine.Sight // "" = Sees
 }
 
 func (e *fakeEngine) Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error) {
@@ -263,6 +264,21 @@ func (e *fakeEngine) Resume(_ context.Context, _ string, id conversation.ID) err
 func (e *fakeEngine) Send(_ context.Context, _ string, id conversation.ID, m engine.Message) error {
 	e.sent = append(e.sent, m)
 	return e.note("send %s %q run=%v", id, content.JoinText(m.Parts), m.Run)
+}
+
+func (e *fakeEngine) RunForUser(_ context.Context, _ string, _ conversation.ID, command string, hidden bool) error {
+	return e.note("run for user %q hidden=%v", command, hidden)
+}
+
+func (e *fakeEngine) LeaveLoop(_ context.Context, _ string, _ conversation.ID, again bool) error {
+	return e.note("leave loop again=%v", again)
+}
+
+func (e *fakeEngine) Sight(context.Context, string, conversation.ID) (engine.Sight, error) {
+	if e.sight == "" {
+		return engine.Sees, nil
+	}
+	return e.sight, nil
 }
 
 func (e *fakeEngine) Run(context.Context, string, conversation.ID) error { return e.note("run") }

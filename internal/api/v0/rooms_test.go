@@ -17,6 +17,7 @@ import (
 
 	v0 "parley/internal/api/v0"
 	"parley/internal/conversation"
+	"parley/internal/engine"
 	"parley/internal/store"
 )
 
@@ -310,7 +311,11 @@ func TestStatusUpdates(t *testing.T) {
 	r.phase(id, conversation.TaskSetupScript)
 	g.wants(status("STATUS$SETTING_UP_WORKSPACE"))
 	r.engine.ready(t, id, store.SandboxRunning)
-	g.wants(status("STATUS$READY"), "2 agent obs agent_state_changed awaiting_user_input")
+	both := []string{line(g.next()), line(g.next())} // in any order: the event may be seen first
+	slices.Sort(both)
+	if want := []string{"2 agent obs agent_state_changed awaiting_user_input", status("STATUS$READY")}; !slices.Equal(both, want) {
+		t.Errorf("%q", both)
+	}
 	r.want("PATCH", "/api/conversations/"+string(id), `{"title":"New"}`, 200, "true")
 	g.wants(fmt.Sprintf(`{"conversation_title":"New","message":%q,"status_update":true,"type":"info"}`, id))
 }
@@ -371,13 +376,21 @@ func TestSocketEvents(t *testing.T) {
 	g.next()
 	g.says("oh_user_action", `{"action":"message","args":{"content":"hello","image_urls":[],"file_urls":[],"timestamp":"2025"}}`)
 	g.says("oh_action", `{"action":"change_agent_state","args":{"agent_state":"stopped"}}`)
+	g.wants("1 agent obs agent_state_changed stopped")
 	g.says("other", `{"action":"message","args":{"content":"no"}}`)
 	g.says("oh_user_action", `{"action":"change_agent_state","args":{"agent_state":"sleeping"}}`)
 	g.wants(`{"error":true,"message":"The event is not valid: agent_state: Input should be 'running', 'paused', 'stopped', 'user_confirmed' or 'user_rejected'"}`)
 	g.says("oh_user_action", `7`)
 	g.next()
 	g.says("oh_user_action", `{"action":"null"}`)
-	want := []string{fmt.Sprintf(`send %s "hello" run=true`, id), "interrupt"}
+	g.says("oh_user_action", `{"action":"run","args":{"command":"ls -l","hidden":true}}`)
+	g.says("oh_user_action", `{"action":"loop_recovery","args":{"option":2}}`)
+	g.says("oh_user_action", `{"action":"loop_recovery","args":{"option":3}}`)
+	g.wants(`{"error":true,"message":"The conversation was not stopped for repeating itself."}`)
+	r.engine.sight = engine.Blind
+	g.says("oh_user_action", `{"action":"message","args":{"content":"look","image_urls":["data:image/png;base64,eA=="]}}`)
+	g.wants(`{"error":true,"message":"Model does not support image upload, change to a different model or try without an image."}`)
+	want := []string{fmt.Sprintf(`send %s "hello" run=true`, id), "interrupt", `run for user "ls -l" hidden=true`, "leave loop again=true"}
 	if got := r.engine.took(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -389,11 +402,8 @@ func TestErrorsComeWithAStatus(t *testing.T) {
 	id := r.conversation("hi")
 	w := r.writer(id)
 	w.append(prompt(), says("user", "hi"), status(conversation.Running))
-	g := r.connect(id, "latest_event_id=100")
-	deadline := time.Now().Add(10 * time.Second)
-	for r.rooms.Count(id) == 0 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
+	g := r.connect(id, "latest_event_id=4")
+	g.wants("6 environment obs recall", "5 environment obs agent_state_changed running")
 	w.append(update(conversation.KeyAgentState, conversation.AgentNotes{LLMRetry: &conversation.LLMRetry{Attempt: 1, MaxAttempts: 5, Code: "LLMServiceUnavailableError"}}))
 	w.append(&conversation.ConversationErrorEvent{Header: conversation.Header{Kind: conversation.KindConversationError, Source: "environment"},
 		Code: "LLMAuthenticationError", Detail: "No."}, status(conversation.Error))

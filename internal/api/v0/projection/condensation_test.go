@@ -81,7 +81,7 @@ func TestCondensationAfterRestart(t *testing.T) {
 		restored.Replay(seq, p, derived)
 	}
 	last := rows[len(rows)-1]
-	got := restored.Step(last.seq, l.events[last.seq], false)
+	got := restored.Step(last.seq, l.events[last.seq], projection.Nothing)
 	if len(got) != 1 || got[0] != last.derived {
 		t.Errorf("%+v, was %+v", got, last.derived)
 	}

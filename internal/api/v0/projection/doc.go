@@ -21,9 +21,12 @@
 //     observation with its reason, and so does a message.
 //   - Skills that a message brought in are the knowledge of its recall. Those of a
 //     message from before the start was through come later, in a recall of their own.
+//   - Commands that the user ran are messages of the environment in the log; they
+//     become run actions and observations of the user's.
 //   - What waits for the user's trust, MCP servers in trouble and tasks of sub-agents
 //     are notes in a state update, which become nothing: the agent goes on without
 //     them, so that the state shows nothing either. Questions are answered over V1.
+//     A note that a model's provider limits the rate is a state.
 package projection
 
 import "parley/internal/conversation"
@@ -86,6 +89,10 @@ const (
 	MessageBlocked                      // observation error of a message that a hook blocked; arg: back to the hook's event, 0 = it is this one
 	LifeChanged                         // observation agent_state_changed of no event of the log; arg: its time and the state
 	LifeChange                          // action change_agent_state of no event of the log; arg: its time and the state
+	UserRan                             // action run of the user
+	UserRanResult                       // observation run of the user's; arg: cause, 0 = none
+	CallStopped                         // observation error of a call that the user stopped with the run; arg: cause
+	CallLost                            // observation error of a call that was given up with the run; arg: cause
 )
 
 // Derived is one legacy event before it has an id.
@@ -126,7 +133,7 @@ func (d Derived) Back() int64 {
 // Cause returns how many ids before this event its cause is, 0 if it has none.
 func (d Derived) Cause() int64 {
 	switch d.Recipe {
-	case WorkspaceRecalled, KnowledgeRecalled, Observed, CallRejected, CallFailed:
+	case WorkspaceRecalled, KnowledgeRecalled, Observed, CallRejected, CallFailed, UserRanResult, CallStopped, CallLost:
 		return d.Arg
 	}
 	return 0

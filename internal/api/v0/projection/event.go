@@ -151,6 +151,10 @@ func render(in Input) *Event {
 		return toolCall(in)
 	case MessageBlocked:
 		return messageBlocked(in)
+	case CallStopped:
+		return failure("Stop button pressed. The action has not been executed.", "AGENT_ERROR$ERROR_ACTION_NOT_EXECUTED_STOPPED")
+	case UserRan, UserRanResult:
+		return userCommand(in)
 	case Condensed:
 		return condensed(in)
 	case CondensationAsked:
@@ -167,6 +171,9 @@ func render(in Input) *Event {
 	case *conversation.ObservationEvent:
 		return toolResult(p, in.Shown)
 	case *conversation.AgentErrorEvent:
+		if in.Derived.Recipe == CallLost {
+			return failure(p.Error, "AGENT_ERROR$ERROR_ACTION_NOT_EXECUTED_ERROR")
+		}
 		return failure(p.Error, "")
 	case *conversation.UserRejectObservation: // of a hook
 		return failure(because("A hook did not let the action run", p.RejectionReason), "")
@@ -215,7 +222,7 @@ func stateChanged(in Input) *Event {
 	state := in.Derived.State()
 	extras := stateExtras{AgentState: state}
 	if state == Error {
-		extras.Reason = reasonOf(in.Payload)
+		extras.Reason = reasonOf(in.Payload, in.Metrics)
 	}
 	return observation(sourceEnvironment, "agent_state_changed", "", extras)
 }

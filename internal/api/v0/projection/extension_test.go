@@ -177,9 +177,9 @@ func TestBlockedMessageAcrossARestart(t *testing.T) {
 		s.Replay(r.seq, p, []projection.Derived{r.derived})
 	}
 	seq := int64(len(l.events))
-	s.Step(seq, hook, false)
+	s.Step(seq, hook, projection.Nothing)
 	restarted.Replay(seq, hook, nil)
-	want, got := s.Step(seq+1, said, false), restarted.Step(seq+1, said, false)
+	want, got := s.Step(seq+1, said, projection.Nothing), restarted.Step(seq+1, said, projection.Nothing)
 	if len(want) != 2 || !slices.Equal(want, got) || want[1] != (projection.Derived{Recipe: projection.MessageBlocked, Arg: 1}) {
 		t.Errorf("%v, after the restart %v", want, got)
 	}

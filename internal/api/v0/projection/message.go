@@ -23,7 +23,7 @@ func isBlank(e *conversation.MessageEvent) bool {
 // message shows what was said. What the agent says ends its turn.
 func message(e *conversation.MessageEvent) *Event {
 	args := messageArgs{Content: content.JoinText(e.LLMMessage.Content), SecurityRisk: riskUnknown,
-		WaitForResponse: e.Source == conversation.SourceAgent}
+		WaitForResponse: e.Source == conversation.SourceAgent, FileURLs: conversation.AttachedFiles(e)}
 	for _, p := range e.LLMMessage.Content {
 		if p.Type == content.TypeImage {
 			args.ImageURLs = append(args.ImageURLs, p.ImageURLs...)

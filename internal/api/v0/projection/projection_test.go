@@ -16,7 +16,10 @@ import (
 )
 
 // log builds an event log.
-type log struct{ events []conversation.Payload }
+type log struct {
+	events []conversation.Payload
+	greets bool // the conversation has no first message
+}
 
 var start = time.Date(2025, 11, 20, 10, 0, 0, 123456000, time.UTC)
 
@@ -127,11 +130,8 @@ func (l *log) number() []row {
 		take(-1, s.Ready())
 	}
 	for i, p := range l.events {
-		waits, _ := projection.Awaits(l.events[i:])
-		if _, isCall := p.(*conversation.ActionEvent); !isCall {
-			waits = false
-		}
-		take(int64(i), s.Step(int64(i), p, waits))
+		next, _ := projection.LookAhead(l.events[i:], l.greets)
+		take(int64(i), s.Step(int64(i), p, next))
 	}
 	return rows
 }
@@ -351,20 +351,20 @@ func TestConfirmationLearnedLate(t *testing.T) {
 	a := l.runs("rm x", "")
 	var s projection.State
 	s.Open()
-	s.Step(0, l.events[0], false)
-	s.Step(1, l.events[1], false)
+	s.Step(0, l.events[0], projection.Nothing)
+	s.Step(1, l.events[1], projection.Nothing)
 	l.status(conversation.WaitingConfirmation)
-	got := s.Step(2, l.events[2], false)
+	got := s.Step(2, l.events[2], projection.Nothing)
 	if len(got) != 2 || got[0].State() != projection.AwaitingConfirmation || got[1] != (projection.Derived{Recipe: projection.ActionAwaiting, Arg: 1}) {
 		t.Fatalf("got %v", got)
 	}
 	l.status(conversation.Running)
-	confirmed := s.Step(3, l.events[3], false)
+	confirmed := s.Step(3, l.events[3], projection.Nothing)
 	if len(confirmed) != 3 || confirmed[1] != (projection.Derived{Recipe: projection.ActionConfirmed, Arg: 2}) {
 		t.Fatalf("got %v", confirmed)
 	}
 	l.ran(a, "rm x", "", 0)
-	if obs := s.Step(4, l.events[4], false); obs[0].Cause() != 2 {
+	if obs := s.Step(4, l.events[4], projection.Nothing); obs[0].Cause() != 2 {
 		t.Errorf("cause is %d back", obs[0].Cause())
 	}
 }
@@ -391,12 +391,12 @@ func running() *log {
 func TestStopAnswersTheOpenCallFirst(t *testing.T) {
 	l := running()
 	a := l.runs("sleep 9", "")
-	l.callFails(a, "interrupted")
+	l.callFails(a, conversation.CallInterrupted+"this call; it may have run in part.")
 	l.interrupts()
 	l.status(conversation.Paused)
 	l.says("user", "go on")
 	l.status(conversation.Running)
-	tail(t, l, 7, "7 agent run sleep 9", `8 agent obs error "interrupted" (cause 7)`,
+	tail(t, l, 7, "7 agent run sleep 9", `8 agent obs error "Stop button pressed. The action has not been executed." (cause 7)`,
 		"9 env obs agent_state_changed stopped", `10 user message "go on" wait=false`, "11 user recall knowledge",
 		"12 env obs agent_state_changed running", "13 env obs null (cause 11)")
 }

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"fmt"
 	"strings"
 
 	"parley/internal/conversation"
@@ -17,8 +18,9 @@ const (
 	stuckReason    = "AgentStuckInLoopError: Agent got stuck in a loop"
 )
 
-// reasonOf returns why the agent went to the error state.
-func reasonOf(p conversation.Payload) string {
+// reasonOf returns why the agent went to the error state. m is what the conversation has
+// cost then, nil if that is not known.
+func reasonOf(p conversation.Payload, m *Metrics) string {
 	if status, ok := statusOf(p); ok && status == conversation.Stuck {
 		return stuckReason
 	}
@@ -30,12 +32,31 @@ func reasonOf(p conversation.Payload) string {
 		return key
 	}
 	switch e.Code {
+	case "AgentStuck":
+		return stuckReason
 	case "MaxIterationsReached":
-		return "RuntimeError: Agent reached maximum iteration. " + e.Detail
+		return "RuntimeError: Agent reached maximum iteration. " + iterations(e.Detail)
 	case "MaxBudgetReached":
-		return "RuntimeError: Agent reached maximum budget for conversation. " + e.Detail
+		if m == nil || m.MaxBudget == nil {
+			return "RuntimeError: Agent reached maximum budget for conversation. " + e.Detail
+		}
+		return fmt.Sprintf("RuntimeError: Agent reached maximum budget for conversation.Current budget: %.2f, max budget: %.2f",
+			m.AccumulatedCost, *m.MaxBudget)
+	case "InternalError", "defect":
+		return "RuntimeError: There was an unexpected error while running the agent: " + e.Code +
+			". You can refresh the page or ask the agent to try again."
 	}
 	return e.Code + ": " + e.Detail
+}
+
+// iterations are a run's steps, which its error's text begins with. The limit is what
+// it made.
+func iterations(detail string) string {
+	var n int
+	if _, err := fmt.Sscanf(detail, "The run made %d steps", &n); err != nil {
+		return detail
+	}
+	return fmt.Sprintf("Current iteration: %d, max iteration: %d", n, n)
 }
 
 // errorID names a model's error; other errors have no id.

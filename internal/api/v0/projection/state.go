@@ -3,6 +3,7 @@ package projection
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"parley/internal/conversation"
 )
@@ -20,6 +21,7 @@ type State struct {
 	open        []call  // tool calls without an answer
 	blocked     block   // what hooks blocked last
 	said        string  // id of the user's last message
+	typed       []typed // commands of the user's without a result
 
 	// shown are the legacy events of what the agent still reads, by event id.
 	shown map[string]span
@@ -33,6 +35,12 @@ type call struct {
 	callID   string
 	finish   bool
 	awaiting bool // it waits for the user's decision
+}
+
+// typed is a command of the user's.
+type typed struct {
+	message string // id of its event in the log
+	id      int64  // of the legacy event that shows it
 }
 
 // block is a hook's event that blocked a message, which comes after it.
@@ -58,11 +66,10 @@ func (s *State) Ready() []Derived {
 	return s.take(nil, -1, []Derived{change(AwaitingInput), changed(AwaitingInput)})
 }
 
-// Step derives what an event becomes. awaits says that the event is a tool call
-// that waits for the user's decision (see Awaits), or a system prompt that was written
-// for a conversation which waits for its first message.
-func (s *State) Step(seq int64, p conversation.Payload, awaits bool) []Derived {
-	return s.take(p, seq, s.derive(seq, p, awaits))
+// Step derives what an event becomes. next is what is known of what comes after it (see
+// LookAhead).
+func (s *State) Step(seq int64, p conversation.Payload, next Outlook) []Derived {
+	return s.take(p, seq, s.derive(seq, p, next))
 }
 
 // Replay repeats what was derived from an event earlier. seq -1 stands for what
@@ -73,39 +80,17 @@ func (s *State) Replay(seq int64, p conversation.Payload, derived []Derived) {
 	s.take(nil, -1, life)
 }
 
-// Awaits reports whether the tool call at the beginning of events waits for the
-// user's decision. known is false if that depends on events after these.
-func Awaits(events []conversation.Payload) (awaits, known bool) {
-	counted := false // the metrics of the model call have passed: its calls are over
-	for _, p := range events {
-		switch p.(type) {
-		case *conversation.ActionEvent, *conversation.AgentErrorEvent:
-			if counted {
-				return false, true
-			}
-		case *conversation.StateUpdateEvent:
-			if status, ok := statusOf(p); ok {
-				return status == conversation.WaitingConfirmation, true
-			}
-			counted = counted || MetricsOf(p) != nil
-		default:
-			return false, true
-		}
-	}
-	return false, false
-}
-
-func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived {
+func (s *State) derive(seq int64, p conversation.Payload, next Outlook) []Derived {
 	switch e := p.(type) {
 	case *conversation.SystemPromptEvent:
-		if awaits && s.agent == Loading && len(s.unrecalled) == 0 {
+		if next == Waits && s.agent == Loading && len(s.unrecalled) == 0 {
 			return []Derived{{Recipe: System}, change(AwaitingInput), changed(AwaitingInput)}
 		}
 		return []Derived{{Recipe: System}}
 	case *conversation.MessageEvent:
 		return s.message(seq, e)
 	case *conversation.ActionEvent:
-		return s.action(e, awaits)
+		return s.action(e, next == Waits)
 	case *conversation.ObservationEvent:
 		return s.observed(e)
 	case *conversation.AgentErrorEvent:
@@ -130,6 +115,7 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 		if status, ok := statusOf(e); ok {
 			return s.status(seq, status)
 		}
+		return s.limit(e, next)
 	}
 	return nil
 }
@@ -137,6 +123,9 @@ func (s *State) derive(seq int64, p conversation.Payload, awaits bool) []Derived
 // message of a user is recalled at once during a run, else when a run takes it up. One
 // that a hook blocked never is.
 func (s *State) message(seq int64, e *conversation.MessageEvent) []Derived {
+	if c, ok := conversation.UserCommandOf(e); ok {
+		return s.userCommand(c)
+	}
 	switch {
 	case s.isBlocked(e):
 		return []Derived{{Recipe: Message}, {MessageBlocked, seq - s.blocked.seq}}
@@ -151,11 +140,53 @@ func (s *State) message(seq int64, e *conversation.MessageEvent) []Derived {
 	return []Derived{{Recipe: Message}, {recall, 0}, {result, 1}}
 }
 
+func (s *State) userCommand(c conversation.UserCommand) []Derived {
+	if c.Answers == "" {
+		return []Derived{{Recipe: UserRan}}
+	}
+	for _, t := range s.typed {
+		if t.message == c.Answers {
+			return []Derived{{UserRanResult, s.NextID - t.id}}
+		}
+	}
+	return []Derived{{Recipe: UserRanResult}}
+}
+
+// keepTyped remembers the user's commands until they have their results.
+func (s *State) keepTyped(e *conversation.MessageEvent, id int64) {
+	c, ok := conversation.UserCommandOf(e)
+	switch {
+	case !ok:
+	case c.Answers == "":
+		s.typed = append(s.typed, typed{e.ID, id})
+	default:
+		s.typed = slices.DeleteFunc(s.typed, func(t typed) bool { return t.message == c.Answers })
+	}
+}
+
 func (s *State) isBlocked(e *conversation.MessageEvent) bool {
 	return e.ID != "" && e.ID == s.blocked.message
 }
 
-func (s *State) isRunning() bool { return s.agent == Running || s.agent == UserConfirmed }
+func (s *State) isRunning() bool {
+	return s.agent == Running || s.agent == UserConfirmed || s.agent == RateLimited
+}
+
+// limit shows that the run waits because the model's provider limits the rate, and that
+// it goes on.
+func (s *State) limit(e *conversation.StateUpdateEvent, next Outlook) []Derived {
+	if e.Key != conversation.KeyAgentState {
+		return nil
+	}
+	retry := retryOf(e)
+	switch {
+	case s.agent == Running && retry != nil && retry.Code == codeRateLimit:
+		return []Derived{changed(RateLimited)}
+	case s.agent == RateLimited && retry == nil && next != Ends:
+		return []Derived{changed(Running)}
+	}
+	return nil
+}
 
 func (s *State) recall(first bool) (action, result Recipe) {
 	if first {
@@ -187,7 +218,16 @@ func (s *State) observed(e *conversation.ObservationEvent) []Derived {
 }
 
 func (s *State) failed(e *conversation.AgentErrorEvent) []Derived {
-	out := []Derived{{CallFailed, s.causeOf(s.find("", e.ToolCallID), 0)}}
+	c := s.find("", e.ToolCallID)
+	recipe := CallFailed
+	switch {
+	case c == nil:
+	case strings.HasPrefix(e.Error, conversation.CallInterrupted):
+		return []Derived{{CallStopped, s.causeOf(c, 0)}}
+	case strings.HasPrefix(e.Error, conversation.CallLost):
+		recipe = CallLost
+	}
+	out := []Derived{{recipe, s.causeOf(c, 0)}}
 	return append(out, s.confirmedRun()...)
 }
 
@@ -261,7 +301,7 @@ func (s *State) status(seq int64, status conversation.Status) []Derived {
 		return s.wait(seq)
 	case conversation.Idle:
 		switch s.agent {
-		case Running, UserConfirmed, UserRejected, AwaitingConfirmation, Loading:
+		case Running, UserConfirmed, UserRejected, AwaitingConfirmation, Loading, RateLimited, Error:
 			return s.settle(seq, AwaitingInput)
 		}
 	case conversation.Paused:
@@ -359,6 +399,7 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 		s.finished = isFinish(e)
 	case *conversation.MessageEvent:
 		s.finished = s.finished && e.Source != conversation.SourceAgent
+		s.keepTyped(e, first)
 		if e.Source == conversation.SourceUser {
 			s.said = e.ID
 		}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/internal/agent/condense"
+	"parley/internal/conversation"
+	"parley/internal/fault"
+	"parley/internal/tool"
+)
+
+const (
+	maxUserCommand  = 64 << 10        // bytes of a command that a user runs
+	userCommandTime = 2 * time.Minute // for it to end
+	maxUserOutput   = 30_000          // bytes that are kept of what it writes
+)
+
+// userShell runs a command with its errors among its output, in the better shell that
+// there is.
+const userShell = `exec 2>&1
+if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi
+exec sh -c "$1"`
+
+// RunForUser runs a command of the user's in the conversation's sandbox, without the
+// agent, which reads of it in its history unless it is hidden. It returns once the
+// command is in the log; what came of it follows in the log, also when the command
+// could not be run. Conflict (code "not_ready") before the start is through.
+func (e *Engine) RunForUser(ctx context.Context, owner string, id conversation.ID, command string, hidden bool) error {
+	if len(command) > maxUserCommand {
+		return fault.New(fault.TooLarge, "command_too_long", "The command has more than %d bytes.", maxUserCommand)
+	}
+	return e.do(ctx, owner, id, func(l *live) error {
+		if err := l.writable(); err != nil {
+			return err
+		}
+		if !l.prepared() || l.conv.SandboxID == "" {
+			return fault.New(fault.Conflict, "not_ready", "The conversation is still starting. Run the command when it is ready.")
+		}
+		said := conversation.UserCommand{Command: command, Hidden: hidden}.Message()
+		e.typing(said.ID, true)
+		if err := l.append(said); err != nil {
+			e.typing(said.ID, false)
+			return err
+		}
+		req := tool.ExecRequest{Argv: []string{"/bin/sh", "-c", userShell, "sh", command}, Dir: l.conv.Options.WorkingDir,
+			Env: secretsFor(l.secrets, command, gitToken(l.conv)), Timeout: userCommandTime, MaxOutput: 1 << 20}
+		conv := *l.conv
+		if !e.job(func() { e.runForUser(&conv, said.ID, hidden, req) }) {
+			e.typing(said.ID, false)
+			return errStopping()
+		}
+		return nil
+	})
+}
+
+// typing notes that a command of a user's runs, or does not any more.
+func (e *Engine) typing(message string, runs bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.typed == nil {
+		e.typed = map[string]bool{}
+	}
+	if runs {
+		e.typed[message] = true
+	} else {
+		delete(e.typed, message)
+	}
+}
+
+// runForUser runs a command and records what came of it. If the server leaves, the
+// next one records that nobody knows.
+func (e *Engine) runForUser(conv *conversation.Conversation, message string, hidden bool, req tool.ExecRequest) {
+	defer e.typing(message, false)
+	result := conversation.UserCommand{Answers: message, Hidden: hidden}
+	hands, err := e.opt.Fleet.Ensure(e.ctx, conv.Owner, conv.SandboxID, true)
+	if err == nil {
+		var res tool.ExecResult
+		if res, err = hands.Exec(e.ctx, req); err == nil {
+			result.ExitCode, result.Output = res.ExitCode, outputOf(res)
+		}
+	}
+	if e.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		result.ExitCode, result.Output = -1, "The command could not be run: "+fault.PublicText(err)
+	}
+	err = e.persist(func() error {
+		return e.do(e.ctx, conv.Owner, conv.ID, func(l *live) error {
+			if err := l.writable(); err != nil {
+				return err
+			}
+			return l.append(result.Message())
+		})
+	})
+	if err != nil && e.ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
+		e.opt.Logger.Error("result of a user's command not stored", "conversation", conv.ID, "error", err)
+	}
+}
+
+func outputOf(res tool.ExecResult) string {
+	text := strings.ToValidUTF8(string(res.Stdout)+string(res.Stderr), "\uFFFD")
+	text = condense.Clip(text, maxUserOutput)
+	if res.TimedOut {
+		text += fmt.Sprintf("\n[The command was stopped after %s.]", userCommandTime)
+	}
+	return text
+}
+
+// lostCommands answers commands of the user's that nobody runs any more.
+func (l *live) lostCommands() []conversation.Payload {
+	var lost []conversation.UserCommand
+	for _, p := range l.state.Branch.Path() {
+		said, ok := p.(*conversation.MessageEvent)
+		if !ok {
+			continue
+		}
+		c, ok := conversation.UserCommandOf(said)
+		switch {
+		case !ok:
+		case c.Answers == "":
+			lost = append(lost, conversation.UserCommand{Answers: said.ID, Hidden: c.Hidden, ExitCode: -1,
+				Output: "The server was stopped while the command ran, so nobody knows what it did."})
+		default:
+			lost = slices.DeleteFunc(lost, func(o conversation.UserCommand) bool { return o.Answers == c.Answers })
+		}
+	}
+	var events []conversation.Payload
+	l.e.mu.Lock()
+	defer l.e.mu.Unlock()
+	for _, c := range lost {
+		if !l.e.typed[c.Answers] {
+			events = append(events, c.Message())
+		}
+	}
+	return events
+}
