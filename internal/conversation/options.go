@@ -38,6 +38,7 @@ type Options struct {
 	Worktree         bool                            `json:"worktree,omitempty"`         // it works in a git worktree of its own
 	OwnDir           bool                            `json:"own_dir,omitempty"`          // below the sandbox's, which others may share
 	MCP              *account.MCPConfig              `json:"mcp"`
+	SettingsMCP      bool                            `json:"settings_mcp,omitempty"` // MCP is what the settings say
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
 	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else
 	GitUserName      string                          `json:"git_user_name"`
