@@ -99,6 +99,29 @@ func TestLegacySecretsAreVariables(t *testing.T) {
 	}
 }
 
+// Legacy API 5.2 and 6: the first recall tells what the user's secrets are for, and the
+// instructions; it stays as it was told.
+func TestLegacyRecallTellsOfSecretsAndInstructions(t *testing.T) {
+	w := newWorld(t, callTool("sh", `{"command":"git checkout -q -b other"}`), say("done"))
+	l := newLegacy(w)
+	h := newHosting(t, forge.GitLab)
+	l.ask(200, "POST", "/api/add-git-providers", gitTokens("gitlab", forgetest.Token, h.host))
+	l.ask(201, "POST", "/api/secrets", map[string]any{"name": "deploy_key", "value": "hush-of-the-user", "description": "for deployments"})
+	id := l.create(map[string]any{"repository": "acme/alpha", "selected_branch": "feature/one", "initial_user_msg": "go", "conversation_instructions": "be kind"})
+	w.waitFor(id, conversation.Finished)
+	l.ask(200, "DELETE", "/api/secrets/deploy_key", nil)
+	body := string(l.ask(200, "GET", "/api/conversations/"+id+"/events?limit=100", nil).body)
+	for _, want := range []string{`"custom_secrets_descriptions":{"deploy_key":"for deployments"}`, `"conversation_instructions":"be kind"`,
+		`"repo_branch":"feature/one"`, `"repo_name":"acme/alpha"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in %s", want, body)
+		}
+	}
+	if got := l.ask(200, "GET", "/api/conversations/"+id, nil).text("selected_branch"); got != "other" {
+		t.Error(got)
+	}
+}
+
 // Of conversations of other APIs commands have what they name, as ever.
 func TestOtherConversationsHaveNoVariablesUnasked(t *testing.T) {
 	w := newWorld(t, callTool("sh", `{"command":"set | grep -c ^QUITE"}`), say("done"))

@@ -170,6 +170,10 @@ func (l *live) followBranch(name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.e.ctx), branchTime)
 	defer cancel()
 	conv, err := l.e.opt.Store.Conversations().Update(ctx, l.id, time.Now().UTC(), func(c *conversation.Conversation) error {
+		if c.Options.StartBranch == nil {
+			before := c.Branch
+			c.Options.StartBranch = &before
+		}
 		c.Branch = name
 		return nil
 	})

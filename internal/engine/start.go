@@ -163,6 +163,9 @@ func (e *Engine) options(s *account.Settings, req *StartRequest, parent *convers
 		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail),
 		FullClone: req.FullClone || s.GitFullClone != nil && *s.GitFullClone, SecurityAnalyzer: deref(s.SecurityAnalyzer)}
+	if req.Origin == conversation.OriginV0 {
+		opt.SecretNotes = descriptions(s.Secrets.Custom)
+	}
 	if opt.SettingsMCP = req.MCP == nil; req.MCP != nil {
 		opt.MCP = req.MCP
 	}
