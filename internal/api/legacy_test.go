@@ -259,3 +259,54 @@ func TestLegacyRefusedCreationsLeaveNothing(t *testing.T) {
 		t.Errorf("%d conversations were left", after-before)
 	}
 }
+
+// Legacy API 3.3, as far as a creation shows it: what the settings ask of the agent and
+// of the sandbox.
+func TestLegacySettingsOfACreation(t *testing.T) {
+	w := newWorld(t)
+	l := newLegacy(w)
+	for body, check := range map[string]func(o *conversation.Options) bool{
+		`{}`: func(o *conversation.Options) bool {
+			return o.MaxIterations == 500 && o.MaxBudget == nil && o.MCP == nil
+		},
+		`{"max_iterations":0}`:        func(o *conversation.Options) bool { return o.MaxIterations == 500 },
+		`{"max_iterations":-1}`:       func(o *conversation.Options) bool { return o.MaxIterations == 500 },
+		`{"max_iterations":"7"}`:      func(o *conversation.Options) bool { return o.MaxIterations == 7 },
+		`{"max_budget_per_task":0}`:   func(o *conversation.Options) bool { return o.MaxBudget == nil },
+		`{"max_budget_per_task":1.5}`: func(o *conversation.Options) bool { return *o.MaxBudget == 1.5 },
+		`{"security_analyzer":"llm"}`: func(o *conversation.Options) bool { return o.Policy().Kind == conversation.NeverConfirm },
+		`{"confirmation_mode":true}`:  func(o *conversation.Options) bool { return o.Policy().Kind == conversation.AlwaysConfirm },
+		`{"confirmation_mode":true,"security_analyzer":"llm"}`: func(o *conversation.Options) bool {
+			return o.Policy().Kind == conversation.ConfirmRisky && o.Policy().Threshold == conversation.RiskHigh
+		},
+		`{"confirmation_mode":true,"security_analyzer":"nobody-knows"}`: func(o *conversation.Options) bool { return o.Policy().Kind == conversation.AlwaysConfirm },
+		`{"remote_runtime_resource_factor":4}`:                          func(o *conversation.Options) bool { return o.Sandbox.Factor == 4 },
+		`{"remote_runtime_resource_factor":-4}`:                         func(o *conversation.Options) bool { return o.Sandbox.Factor == 0 },
+		`{"git_user_name":"Ada","git_user_email":"a@x"}`:                func(o *conversation.Options) bool { return o.GitUserName == "Ada" && o.GitUserEmail == "a@x" },
+		`{"language":"tlh","email":"no mail","email_verified":"maybe"}`: nil,
+	} {
+		want := 200
+		if check == nil {
+			want = 422
+		}
+		l.ask(want, "POST", "/api/settings", body)
+		if check == nil {
+			continue
+		}
+		id := l.ask(200, "POST", "/api/conversations", `{}`).text("conversation_id")
+		if o := l.options(id); !check(&o) {
+			t.Errorf("%s: %+v", body, o)
+		}
+	}
+	// What cannot be had is said, and nothing is made.
+	for body, code := range map[string]int{`{"sandbox_runtime_container_image":"example.com/image"}`: 501, `{"sandbox_base_container_image":"example.com/image"}`: 501,
+		`{"remote_runtime_resource_factor":1000000}`: 400} {
+		l.ask(200, "POST", "/api/settings", body)
+		if a := l.ask(code, "POST", "/api/conversations", `{"conversation_id":"refused"}`); a.text("status") != "error" || a.text("message") == "" {
+			t.Errorf("%s: %s", body, a.body)
+		}
+		if a := l.ask(200, "GET", "/api/conversations/refused", nil); string(a.body) != "null\n" && string(a.body) != "null" {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+}
