@@ -203,7 +203,7 @@ func (a *App) wire(keys *vault.Vault) error {
 		return err
 	}
 	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: a.defaultTools(),
-		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, VisionTool: vision.Name, ClientTool: client.New,
+		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, SearchKeys: searchKeys(a.cfg.WebSearchURL), VisionTool: vision.Name, ClientTool: client.New,
 		Servers: a.servers, SkillTool: invokeskill.Name, TaskTool: task.Name, Forge: a.git, Collections: a.collections.Bundles, TrustAll: a.cfg.RepositoryTrust == config.TrustAlways,
 		Floor: floor(a.cfg.Confirmation), MaxIterations: a.cfg.MaxIterations,
 		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,

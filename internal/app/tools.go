@@ -80,3 +80,12 @@ func floor(least string) *policy.Rule {
 	}
 	return nil
 }
+
+// searchKeys is what keys of the web search begin with: keys of others are not sent to
+// Tavily.
+func searchKeys(url string) string {
+	if url == "" {
+		return "tvly-"
+	}
+	return ""
+}

@@ -38,8 +38,11 @@ type Options struct {
 	Worktree         bool                            `json:"worktree,omitempty"`         // it works in a git worktree of its own
 	OwnDir           bool                            `json:"own_dir,omitempty"`          // below the sandbox's, which others may share
 	MCP              *account.MCPConfig              `json:"mcp"`
+	SettingsMCP      bool                            `json:"settings_mcp,omitempty"` // MCP is what the settings say
+	StartBranch      *string                         `json:"start_branch,omitempty"` // before the conversation's followed the agent; nil = it did not yet
 	Secrets          map[string]account.CustomSecret `json:"secrets"`
-	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"` // replaced ones, which programs may still know: masked, and nothing else
+	SecretNotes      map[string]string               `json:"secret_notes,omitempty"` // what was said at the start about the user's secrets, by name
+	OldSecrets       []account.Secret                `json:"old_secrets,omitempty"`  // replaced ones, which programs may still know: masked, and nothing else
 	GitUserName      string                          `json:"git_user_name"`
 	FullClone        bool                            `json:"full_clone,omitempty"` // the repository's whole history
 	GitUserEmail     string                          `json:"git_user_email"`

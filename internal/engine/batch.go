@@ -171,7 +171,7 @@ func (l *live) startCall(b *batch, c *batchCall) {
 	conv, wakes, ctx := *l.conv, l.wakes, b.work.ctx
 	env, hooks := l.env(), l.hooksAround(c.action.ToolName)
 	env.CallID, env.Progress = c.action.ID, l.progress(c.action)
-	secrets := secretsFor(l.secrets, string(c.action.Action), gitToken(l.conv))
+	secrets := commandSecrets(l.conv, l.secrets, string(c.action.Action))
 	env.Secrets = func(string) map[string]string { return secrets }
 	l.e.jobs.Go(func() {
 		o, err := guarded(l.e, c.action.ToolName, func() (outcome, error) { return l.carryOut(ctx, &conv, b.tools, c.action, env, hooks), nil })
@@ -181,6 +181,7 @@ func (l *live) startCall(b *batch, c *batchCall) {
 		l.post(func(l *live) {
 			b.running--
 			c.done = true
+			l.followBranch(o.branch)
 			l.answerCall(c, context.Cause(ctx), o, wakes)
 			b.closing = b.closing || c.answer == nil // nothing overtakes a call that stays open
 			l.proceed(b)

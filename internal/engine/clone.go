@@ -105,6 +105,18 @@ func checkRepository(s *account.Settings, req *StartRequest) error {
 // locateTime bounds how long a service is asked before a clone.
 const locateTime = 15 * time.Second
 
+// mayStart refuses what no sandbox need be made for.
+func (e *Engine) mayStart(ctx context.Context, conv *conversation.Conversation) error {
+	s, err := e.settings(ctx, conv.Owner)
+	if err != nil {
+		return err
+	}
+	if err := checkAgent(conv, s); err != nil {
+		return err
+	}
+	return e.locate(ctx, conv)
+}
+
 // locate asks the service whether it has the repository, before a sandbox is made for
 // it. Without a token nobody is asked, and a service that cannot answer now is not
 // waited for: the clone tells then. A name without a provider is looked for at all

@@ -71,6 +71,8 @@ type Options struct {
 	// where they are of use: the first if the user has a key for the web search, the
 	// second if the model does not see and one of the user's profiles does; "" = none.
 	SearchTool, VisionTool string
+	// SearchKeys is what keys of the web search begin with; "" = anything.
+	SearchKeys string
 	// Floor is what waits for the user at least, whatever the conversations say; nil =
 	// nothing.
 	Floor *policy.Rule

@@ -90,6 +90,7 @@ type outcome struct {
 	hooks   []conversation.Payload
 	context []content.Part // of the hooks, for the model
 	refused *string        // why a hook did not let the call run; nil = it ran
+	branch  string         // that it left the repository on; "" = not looked at
 }
 
 func (o *outcome) add(h hookrun.Outcome) {
@@ -121,6 +122,9 @@ func (l *live) carryOut(ctx context.Context, conv *conversation.Conversation, to
 	}
 	began := time.Now()
 	o.res, o.err = guarded(l.e, a.ToolName, func() (tool.Result, error) { return l.callTool(ctx, conv, tools, a, env) })
+	if o.err == nil {
+		o.branch = l.e.branchAfter(ctx, conv, a, env.Hands)
+	}
 	if t, ok := tools.set.Lookup(a.ToolName); ok && !t.Spec().NoConfirm { // finish and think run nothing
 		o.context = append(o.context, l.e.incidentsSince(ctx, conv, began)...)
 	}

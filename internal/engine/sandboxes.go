@@ -27,6 +27,7 @@ func (e *Engine) chooseSandbox(ctx context.Context, req *StartRequest, opt *conv
 	}
 	if opt.SpecID == "" {
 		opt.Sandbox.Image = imageOf(settings)
+		opt.SpecID = e.specFor(opt.Sandbox.Image)
 	}
 	if f := settings.RemoteRuntimeResourceFactor; f != nil && *f > 0 {
 		opt.Sandbox.Factor = float64(*f)
@@ -36,6 +37,20 @@ func (e *Engine) chooseSandbox(ctx context.Context, req *StartRequest, opt *conv
 		return err
 	}
 	return e.joinGroup(ctx, settings, req, opt)
+}
+
+// specFor is the first template that runs an image of the user's, "" for none: the
+// check of the start says then what is wrong.
+func (e *Engine) specFor(image string) string {
+	if image == "" {
+		return ""
+	}
+	for _, s := range e.opt.Fleet.Specs() {
+		if e.opt.Fleet.Check(fleet.StartRequest{SpecID: s.ID, Changes: fleet.Changes{Image: image}}) == nil {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 func hasSpec(specs []fleet.Spec, id string) bool {

@@ -182,10 +182,10 @@ func (e *Engine) secretsNow(ctx context.Context, owner string, id conversation.I
 // lateSecrets looks secrets up when a command is about to run: those whose names it
 // mentions, as the conversation has them then.
 func (l *live) lateSecrets() func(command string) map[string]string {
-	token := gitToken(l.conv)
+	conv := *l.conv
 	return func(command string) map[string]string {
 		if all := l.known.Load(); all != nil {
-			return secretsFor(*all, command, token)
+			return commandSecrets(&conv, *all, command)
 		}
 		return nil
 	}

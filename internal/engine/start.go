@@ -163,7 +163,10 @@ func (e *Engine) options(s *account.Settings, req *StartRequest, parent *convers
 		SystemSuffix: req.Instructions, MCP: s.MCP.Enabled(), Secrets: req.Secrets,
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail),
 		FullClone: req.FullClone || s.GitFullClone != nil && *s.GitFullClone, SecurityAnalyzer: deref(s.SecurityAnalyzer)}
-	if req.MCP != nil {
+	if req.Origin == conversation.OriginV0 {
+		opt.SecretNotes = descriptions(s.Secrets.Custom)
+	}
+	if opt.SettingsMCP = req.MCP == nil; req.MCP != nil {
 		opt.MCP = req.MCP
 	}
 	if s.MaxIterations != nil && *s.MaxIterations > 0 {
@@ -370,7 +373,7 @@ func (e *Engine) prepare(ctx context.Context, task *conversation.StartTask) erro
 	if err != nil {
 		return err
 	}
-	if err := e.locate(ctx, conv); err != nil {
+	if err := e.mayStart(ctx, conv); err != nil {
 		return err
 	}
 	e.progress(task, conversation.TaskSandbox)

@@ -194,7 +194,7 @@ func (l *live) tools() *toolbox {
 // user with a key, and the look at images for a model that cannot see.
 func (l *live) extraTools() []string {
 	var names []string
-	if l.e.opt.SearchTool != "" && l.searchKey.IsSet() {
+	if l.e.opt.SearchTool != "" && l.searchKey.IsSet() && strings.HasPrefix(l.searchKey.Reveal(), l.e.opt.SearchKeys) {
 		names = append(names, l.e.opt.SearchTool)
 	}
 	if l.e.opt.VisionTool != "" && l.seer != "" {

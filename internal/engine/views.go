@@ -195,10 +195,13 @@ func (e *Engine) LatestTask(ctx context.Context, id conversation.ID) (*conversat
 }
 
 // Resume makes the conversation's sandbox run. A start that came to no sandbox is done
-// again.
+// again. One of the legacy API takes the settings over as they are now.
 func (e *Engine) Resume(ctx context.Context, owner string, id conversation.ID) error {
 	c, err := e.opt.Store.Conversations().Get(ctx, owner, id)
 	if err != nil {
+		return err
+	}
+	if err := e.takeSettings(ctx, c); err != nil {
 		return err
 	}
 	if c.SandboxID == "" { // its start makes one: it is under way, or failed and is done again

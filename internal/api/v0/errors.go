@@ -50,6 +50,12 @@ func isFrameworks(p *httpkit.Problem) bool {
 }
 
 func settingsErrors(r *http.Request, p *httpkit.Problem) (int, any) {
+	for i := range p.Fields {
+		if f := &p.Fields[i]; len(f.Loc) == 2 && f.Loc[1] == "secrets_store" && f.Type == "model_attributes_type" {
+			f.Type, f.Msg = "value_error", "Value error, Secrets must be initialized with a dictionary" // a rule of this member
+			f.Ctx = map[string]any{"error": map[string]any{}}
+		}
+	}
 	switch {
 	case isFrameworks(p):
 		return detailErrors(r, p)

@@ -165,8 +165,12 @@ func (h *handlers) microagentConversations(w http.ResponseWriter, r *httpkit.Req
 	if err := r.Params(&q); err != nil {
 		return err
 	}
-	page, err := h.engine.Search(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID, Repository: q.Repository,
-		Trigger: triggerMicroagent, Order: store.CreatedDesc, Cursor: text(q.PageID), Limit: min(max(q.Limit, 1), maxPage)})
+	cursor, offset, err := parsePage(text(q.PageID))
+	if err != nil {
+		return err
+	}
+	page, err := h.searchFrom(r.Context(), store.ConversationQuery{Owner: r.Principal.UserID, Repository: q.Repository,
+		Trigger: triggerMicroagent, Order: store.CreatedDesc, Cursor: cursor, Limit: min(max(q.Limit, 1), maxPage)}, offset)
 	if err != nil {
 		return err
 	}
@@ -181,7 +185,7 @@ func (h *handlers) microagentConversations(w http.ResponseWriter, r *httpkit.Req
 		}
 		results = append(results, h.describe(r, v, c))
 	}
-	return ok(w, map[string]any{"results": results, "next_page_id": unlessEmpty(page.Next)})
+	return ok(w, map[string]any{"results": results, "next_page_id": formatPage(page.Next)})
 }
 
 // isClosed reports whether a pull request is known to be closed. Where nobody can say

@@ -322,6 +322,13 @@ func TestConversationsAboutMicroagents(t *testing.T) {
 	if got.Next == nil {
 		t.Errorf("%+v", got)
 	}
+	r.decode("GET", "/api/microagent-management/conversations?selected_repository=acme/alpha&limit=1&page_id="+url.QueryEscape(*got.Next), "", &got)
+	if len(got.Results) > 1 {
+		t.Errorf("%+v", got)
+	}
+	if code, _ := r.call("GET", "/api/microagent-management/conversations?selected_repository=acme/alpha&page_id=%21", ""); code != 400 {
+		t.Error(code)
+	}
 	if wrong := r.wrongs("GET", "/api/microagent-management/conversations", ""); len(wrong) != 1 {
 		t.Errorf("%q", wrong)
 	}

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"maps"
 	"time"
 
 	"parley/internal/conversation"
@@ -88,10 +89,15 @@ type Info struct {
 // InfoOf collects what recalls tell.
 func InfoOf(c *conversation.Conversation) Info {
 	secrets := make(map[string]string, len(c.Options.Secrets))
+	maps.Copy(secrets, c.Options.SecretNotes)
 	for name, s := range c.Options.Secrets {
 		secrets[name] = s.Description
 	}
-	return Info{Repository: c.Repository, Branch: c.Branch, WorkingDir: c.Options.WorkingDir,
+	branch := c.Branch
+	if c.Options.StartBranch != nil { // what was told once does not change
+		branch = *c.Options.StartBranch
+	}
+	return Info{Repository: c.Repository, Branch: branch, WorkingDir: c.Options.WorkingDir,
 		Instructions: c.Options.SystemSuffix, Secrets: secrets, CreatedAt: c.CreatedAt}
 }
 
