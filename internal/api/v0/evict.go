@@ -13,15 +13,13 @@ import (
 // until no more than the bound run, as old servers do (V0 section 7.4). The one that
 // has just been started stays, and so do those that still start. Two starts at once
 // may pass the bound for as long as nobody starts a third.
-func (h *handlers) evict(ctx context.Context, owner string, started conversation.ID) error {
+//
+// A failure is logged: the start has succeeded, and the next one tries again.
+func (h *handlers) evict(ctx context.Context, owner string, started conversation.ID) {
 	if h.maxLive <= 0 {
-		return nil
+		return
 	}
-	live, err := h.live(ctx, owner)
-	if err != nil {
-		return err
-	}
-	var failed error
+	live, failed := h.live(ctx, owner)
 	for len(live) > h.maxLive {
 		oldest := -1
 		for i, v := range live {
@@ -36,11 +34,20 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 		live = append(live[:oldest], live[oldest+1:]...)
 		c, err := h.conditionOf(ctx, v)
 		if err == nil && c.status == statusRunning {
+			h.rooms.dismiss(v.ID, tooMany())
 			err = h.halt(ctx, v, c)
 		}
 		failed = errors.Join(failed, err)
 	}
-	return failed
+	if failed != nil {
+		h.log.Warn("conversations beyond the bound not stopped", "user", owner, "error", failed)
+	}
+}
+
+// tooMany tells clients why a conversation was stopped.
+func tooMany() payload {
+	return statusPayload("error", "AGENT_ERROR$TOO_MANY_CONVERSATIONS",
+		"Too many conversations run at once, so this one was stopped. It goes on when you write to it or open it again.")
 }
 
 // live lists the owner's legacy conversations that run or start.
