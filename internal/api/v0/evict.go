@@ -34,7 +34,6 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 		live = append(live[:oldest], live[oldest+1:]...)
 		c, err := h.conditionOf(ctx, v)
 		if err == nil && c.status == statusRunning {
-			h.rooms.dismiss(v.ID, tooMany())
 			err = h.halt(ctx, v, c)
 		}
 		failed = errors.Join(failed, err)
@@ -42,12 +41,6 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 	if failed != nil {
 		h.log.Warn("conversations beyond the bound not stopped", "user", owner, "error", failed)
 	}
-}
-
-// tooMany tells clients why a conversation was stopped.
-func tooMany() payload {
-	return statusPayload("error", "AGENT_ERROR$TOO_MANY_CONVERSATIONS",
-		"Too many conversations run at once, so this one was stopped. It goes on when you write to it or open it again.")
 }
 
 // live lists the owner's legacy conversations that run or start.

@@ -110,21 +110,6 @@ func TestOneMoreThanTheBoundStopsTheLeastRecentlyUpdated(t *testing.T) {
 	}
 }
 
-func TestWhoseConversationIsStoppedIsTold(t *testing.T) {
-	r := newRig(t).settled()
-	r.change = func(c *v0.Config) { c.MaxLive = 1 }
-	r.restart()
-	g := r.connect(r.conversation("hi"), "latest_event_id=100")
-	c := conversation.NewID()
-	r.engine.setBox(c, store.SandboxStarting)
-	r.call("POST", "/api/conversations", `{"conversation_id":"`+string(c)+`"}`)
-	for g.next()["id"] != "AGENT_ERROR$TOO_MANY_CONVERSATIONS" {
-	}
-	if err := g.end(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestWithoutABoundNothingIsStopped(t *testing.T) {
 	r := newRig(t)
 	for range 5 {

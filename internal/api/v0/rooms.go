@@ -306,7 +306,8 @@ func broadcastOf(s conversation.TaskStatus) string {
 func stopPayloads(v *engine.View) []payload {
 	switch {
 	case v.Sandbox != nil && v.Sandbox.Detail == store.DetailMadeRoom:
-		return []payload{tooMany()}
+		return []payload{statusPayload("error", "AGENT_ERROR$TOO_MANY_CONVERSATIONS",
+			"Too many conversations run at once, so this one was stopped. It goes on when you write to it or open it again.")}
 	case v.SandboxStatus == store.SandboxError || v.SandboxStatus == store.SandboxMissing:
 		return []payload{statusPayload("error", "STATUS$ERROR_RUNTIME_DISCONNECTED", "The sandbox of this conversation has ended.")}
 	}
