@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -37,7 +38,7 @@ type info struct {
 func (h *handlers) describe(r *httpkit.Request, v *engine.View, c condition) info {
 	out := info{ConversationID: string(v.ID), Title: v.Title, Status: c.status, RuntimeStatus: c.runtime,
 		SelectedRepository: unlessEmpty(v.Repository), SelectedBranch: unlessEmpty(v.Branch),
-		GitProvider: oneOf(v.GitProvider, providers[:]), Trigger: oneOf(v.Trigger, triggers[:]), CreatedAt: formatDate(v.CreatedAt),
+		GitProvider: oneOf(v.GitProvider, account.Providers), Trigger: oneOf(v.Trigger, triggers[:]), CreatedAt: formatDate(v.CreatedAt),
 		PRNumbers: append([]int{}, v.PRNumbers...), Version: "V0", SubConversations: []string{}}
 	if out.Title == "" {
 		out.Title = defaultTitle(v.ID)
@@ -78,11 +79,9 @@ func unlessEmpty(s string) *string {
 	return &s
 }
 
-// The values that old clients know. Conversations of the other APIs may have others.
-var (
-	providers = [...]string{"github", "gitlab", "bitbucket", "enterprise_sso", "azure_devops"}
-	triggers  = [...]string{"resolver", triggerGUI, triggerSuggested, "openhands_api", "slack", triggerMicroagent, "jira", "jira_dc", "linear", "bitbucket"}
-)
+// triggers are those that old clients know. Conversations of the other APIs may have
+// others.
+var triggers = [...]string{"resolver", triggerGUI, triggerSuggested, "openhands_api", "slack", triggerMicroagent, "jira", "jira_dc", "linear", "bitbucket"}
 
 // oneOf returns a value that is known, nil for any other.
 func oneOf(s string, known []string) *string {

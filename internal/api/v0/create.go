@@ -111,7 +111,7 @@ func (h *handlers) launch(ctx context.Context, req *engine.StartRequest) (string
 		return h.relaunch(ctx, req)
 	}
 	if err == nil {
-		_ = h.evict(ctx, req.Owner, req.ConversationID) // the next start tries again
+		h.evict(ctx, req.Owner, req.ConversationID)
 	}
 	return statusStarting, err
 }

@@ -13,15 +13,13 @@ import (
 // until no more than the bound run, as old servers do (V0 section 7.4). The one that
 // has just been started stays, and so do those that still start. Two starts at once
 // may pass the bound for as long as nobody starts a third.
-func (h *handlers) evict(ctx context.Context, owner string, started conversation.ID) error {
+//
+// A failure is logged: the start has succeeded, and the next one tries again.
+func (h *handlers) evict(ctx context.Context, owner string, started conversation.ID) {
 	if h.maxLive <= 0 {
-		return nil
+		return
 	}
-	live, err := h.live(ctx, owner)
-	if err != nil {
-		return err
-	}
-	var failed error
+	live, failed := h.live(ctx, owner)
 	for len(live) > h.maxLive {
 		oldest := -1
 		for i, v := range live {
@@ -40,7 +38,9 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 		}
 		failed = errors.Join(failed, err)
 	}
-	return failed
+	if failed != nil {
+		h.log.Warn("conversations beyond the bound not stopped", "user", owner, "error", failed)
+	}
 }
 
 // live lists the owner's legacy conversations that run or start.

@@ -33,7 +33,7 @@ func (h *handlers) resume(ctx context.Context, v *engine.View) (condition, error
 	if err := h.engine.Resume(ctx, v.Owner, v.ID); err != nil {
 		return condition{}, err
 	}
-	_ = h.evict(ctx, v.Owner, v.ID) // the next start tries again
+	h.evict(ctx, v.Owner, v.ID)
 	v, c, err := h.view(ctx, v.Owner, v.ID)
 	if err != nil {
 		return c, err
