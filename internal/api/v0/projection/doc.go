@@ -28,6 +28,9 @@ package projection
 
 import "parley/internal/conversation"
 
+// Name is what the numbers of this projection are stored under.
+const Name = "v0"
+
 // AgentState is the state of the agent as legacy clients know it.
 type AgentState string
 
@@ -87,6 +90,10 @@ const (
 	LifeChanged                         // observation agent_state_changed of no event of the log; arg: its time and the state
 	LifeChange                          // action change_agent_state of no event of the log; arg: its time and the state
 )
+
+// Imported is the recipe of an event that another server made (RenderImported); arg: 1
+// more than the number of the agent's state that it tells, 0 = none.
+const Imported Recipe = 200
 
 // Derived is one legacy event before it has an id.
 type Derived struct {
