@@ -123,7 +123,7 @@ func (p *program) command() *cobra.Command {
 	if p.serveAgent != nil {
 		root.AddCommand(p.agentServerCommand())
 	}
-	root.AddCommand(p.chatCommand(), p.modelsCommand(), p.usageCommand(), p.skillsCommand(), p.mcpCommand(), p.imagesCommand(), p.configCommand(), p.doctorCommand(), p.versionCommand())
+	root.AddCommand(p.chatCommand(), p.modelsCommand(), p.usageCommand(), p.skillsCommand(), p.mcpCommand(), p.imagesCommand(), p.importCommand(), p.configCommand(), p.doctorCommand(), p.versionCommand())
 	return root
 }
 

@@ -95,7 +95,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 		return nil, err
 	}
 	legacy := v0.Config{Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), Events: a.store.Events(),
-		Projections: a.store.Projections(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log,
+		Projections: a.store.Projections(), Imports: a.store.Imports(), URLs: urls, Models: a.models.offers, Git: a.git, Log: a.log,
 		Sandboxes: a.fleet, Exposed: book.Of, Previews: previews, Experiments: a.store.Experiments(),
 		Feedback: feedback.New(filepath.Join(a.cfg.Data, "feedback.jsonl")), MaxBody: a.cfg.MaxBodyBytes, MaxUpload: a.cfg.MaxUploadBytes,
 		MaxLive: a.cfg.LegacyConversations, ListAge: a.cfg.LegacyListAge}

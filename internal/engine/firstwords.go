@@ -136,6 +136,9 @@ func (l *live) open(ctx context.Context, fresh bool, verdicts map[string]*verdic
 		}
 		return l.send(ctx, l.initial(), verdicts[conversation.InitialMessageID(l.id)])
 	}
+	if was := l.conv.Options.Imported; was != nil && l.state.LastUserMsgID == was.UserMessage {
+		return nil // nobody has said anything since
+	}
 	if l.conv.Origin == conversation.OriginV0 && l.state.Status == conversation.Idle && l.state.LastUserMsgID == "" && len(events) == 0 {
 		return l.append(l.opening()...) // the legacy API shows it to who has not said anything yet
 	}

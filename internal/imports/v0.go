@@ -115,32 +115,42 @@ func (r *reader) legacyConversation(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata.json: %s", why(err))
 	}
-	var m metadata
-	if json.Unmarshal(raw, &m) != nil {
-		return nil, errNoConversation
-	}
-	created, ok := m.time("created_at")
-	if !ok {
-		return nil, errNoConversation
-	}
-	id, err := conversation.ParseID(path.Base(dir))
+	l, m, err := startLegacy(path.Base(dir), raw)
 	if err != nil {
 		return nil, err
 	}
 	r.mix(-1, raw)
-	l := &loaded{conv: recordOf(id, m, created), model: m.text("llm_model")}
 	files, err := r.legacyEvents(l, dir)
 	if err != nil {
 		return nil, err
 	}
-	t := newTranslator(id, created)
-	r.number(l, t, files)
-	t.end(l.model, usageOf(m), m.number("accumulated_cost"))
-	if err := l.finish(t.log); err != nil {
-		return nil, err
+	return l, r.legacyLog(l, m, files)
+}
+
+// startLegacy makes the record of a conversation from its metadata.
+func startLegacy(id string, raw []byte) (*loaded, metadata, error) {
+	var m metadata
+	if json.Unmarshal(raw, &m) != nil {
+		return nil, nil, errNoConversation
 	}
+	created, ok := m.time("created_at")
+	if !ok {
+		return nil, nil, errNoConversation
+	}
+	parsed, err := conversation.ParseID(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &loaded{conv: recordOf(parsed, m, created), model: m.text("llm_model")}, m, nil
+}
+
+// legacyLog makes the log of the events, by their number.
+func (r *reader) legacyLog(l *loaded, m metadata, events map[int64][]byte) error {
+	t := newTranslator(l.conv.ID, l.conv.CreatedAt)
+	r.number(l, t, events)
+	t.end(l.model, usageOf(m), m.number("accumulated_cost"))
 	l.digest = r.sum.Sum(nil)
-	return l, nil
+	return l.finish(t.log)
 }
 
 func usageOf(m metadata) conversation.Usage {

@@ -69,6 +69,7 @@ type Config struct {
 	Settings    Settings
 	Events      EventLog
 	Projections store.Projections
+	Imports     Imports // nil = nothing was imported
 	URLs        *httpkit.URLs
 	Models      func() []llm.Offer // that users can choose
 	Git         Git                // nil = nobody is asked
@@ -113,7 +114,7 @@ type handlers struct {
 
 func newHandlers(cfg Config) *handlers {
 	h := &handlers{engine: cfg.Engine, fleet: cfg.Fleet, settings: cfg.Settings, urls: cfg.URLs,
-		ledger: newLedger(cfg.Events, cfg.Projections), models: cfg.Models, git: cfg.Git, log: cfg.Log,
+		ledger: newLedger(cfg.Events, cfg.Projections, cfg.Imports), models: cfg.Models, git: cfg.Git, log: cfg.Log,
 		sandboxes: cfg.Sandboxes, exposed: cfg.Exposed, previews: cfg.Previews, experiments: cfg.Experiments,
 		feedback: cfg.Feedback, maxUpload: cfg.MaxUpload, maxLive: cfg.MaxLive, listAge: cfg.ListAge}
 	if h.log == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	projectionName = "v0"
+	projectionName = projection.Name
 	logPage        = 500  // events read at once
 	entryPage      = 1000 // numbered events read at once
 	maxSlots       = 512  // conversations whose state is kept in memory
@@ -25,6 +25,11 @@ type EventLog interface {
 	Search(ctx context.Context, q store.EventQuery) (store.EventPage, error)
 }
 
+// Imports are the legacy events that other servers made.
+type Imports interface {
+	Raw(ctx context.Context, id conversation.ID, from, to int64) (map[int64][]byte, error)
+}
+
 // ledger gives the legacy events their numbers. A number is given when somebody
 // first asks for events after the log grew, and is durable from then on.
 //
@@ -33,8 +38,9 @@ type EventLog interface {
 // whole log once to restore the state of the projection; reading pages never
 // does.
 type ledger struct {
-	log     EventLog
-	numbers store.Projections
+	log      EventLog
+	numbers  store.Projections
+	imported Imports // nil = nothing was imported
 
 	mu    sync.Mutex
 	slots map[conversation.ID]*slot
@@ -52,8 +58,8 @@ type slot struct {
 	nextSeq int64
 }
 
-func newLedger(log EventLog, numbers store.Projections) *ledger {
-	return &ledger{log: log, numbers: numbers, slots: map[conversation.ID]*slot{}}
+func newLedger(log EventLog, numbers store.Projections, imported Imports) *ledger {
+	return &ledger{log: log, numbers: numbers, imported: imported, slots: map[conversation.ID]*slot{}}
 }
 
 // hold locks a conversation's slot until the returned function is called.

@@ -26,6 +26,9 @@ func (l *ledger) page(ctx context.Context, c *conversation.Conversation, from, t
 	if err := r.load(ctx, entries); err != nil {
 		return nil, err
 	}
+	if err := r.loadImported(ctx, entries); err != nil {
+		return nil, err
+	}
 	out := make([]*projection.Event, len(entries))
 	for i, e := range entries {
 		if out[i], err = r.render(ctx, e); err != nil {
@@ -45,6 +48,7 @@ type renderer struct {
 	window  []conversation.Payload          // the events of the page, without gaps
 	others  map[int64]conversation.Payload  // events outside the window, by seq
 	costs   []*projection.Metrics           // in force, per event of the window
+	raw     map[int64][]byte                // the imported events of the page, by id
 }
 
 // load reads the events of the page and what their model calls have cost.
@@ -126,7 +130,30 @@ func (r *renderer) costBefore(ctx context.Context) (*projection.Metrics, error) 
 	return nil, nil
 }
 
+// loadImported reads the events of the page that other servers made.
+func (r *renderer) loadImported(ctx context.Context, entries []store.ProjectionEntry) error {
+	first, last := int64(-1), int64(-1)
+	for _, e := range entries {
+		if projection.FromPart(e.Part).Recipe != projection.Imported {
+			continue
+		}
+		if first < 0 {
+			first, last = e.ID, e.ID
+		}
+		first, last = min(first, e.ID), max(last, e.ID)
+	}
+	if first < 0 || r.imported == nil {
+		return nil
+	}
+	var err error
+	r.raw, err = r.imported.Raw(ctx, r.id, first, last)
+	return err
+}
+
 func (r *renderer) render(ctx context.Context, e store.ProjectionEntry) (*projection.Event, error) {
+	if projection.FromPart(e.Part).Recipe == projection.Imported {
+		return projection.RenderImported(e.ID, r.raw[e.ID]), nil
+	}
 	in := projection.Input{ID: e.ID, Derived: projection.FromPart(e.Part), Seq: e.Seq, Info: r.info}
 	if e.Seq >= 0 {
 		var err error

@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Conversations", conversationTests},
 		{"Forks", forkTests},
 		{"Replays", replayTests},
+		{"Imports", importTests},
 		{"Events", eventTests},
 		{"Leases", leaseTests},
 		{"StartTasks", taskTests},

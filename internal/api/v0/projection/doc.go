@@ -31,6 +31,9 @@ package projection
 
 import "parley/internal/conversation"
 
+// Name is what the numbers of this projection are stored under.
+const Name = "v0"
+
 // AgentState is the state of the agent as legacy clients know it.
 type AgentState string
 
@@ -94,6 +97,10 @@ const (
 	CallStopped                         // observation error of a call that the user stopped with the run; arg: cause
 	CallLost                            // observation error of a call that was given up with the run; arg: cause
 )
+
+// Imported is the recipe of an event that another server made (RenderImported); arg: 1
+// more than the number of the agent's state that it tells, 0 = none.
+const Imported Recipe = 200
 
 // Derived is one legacy event before it has an id.
 type Derived struct {

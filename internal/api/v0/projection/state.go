@@ -428,6 +428,11 @@ func (s *State) take(p conversation.Payload, seq int64, derived []Derived) []Der
 
 func (s *State) apply(p conversation.Payload, seq int64, d Derived) {
 	switch {
+	case d.Recipe == Imported:
+		s.recalled = true
+		if state, ok := d.importedState(); ok {
+			s.agent = state
+		}
 	case d.Recipe == StateChanged || d.Recipe == LifeChanged:
 		s.agent = d.State()
 	case d.Recipe == Message:
