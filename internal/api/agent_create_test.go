@@ -331,7 +331,7 @@ func TestAgentCreateRefusals(t *testing.T) {
 		"other critic":    {422, b.agentWith(map[string]any{"critic": map[string]any{"kind": "APIBasedCritic"}}), "AgentFinishedCritic"},
 		"restless critic": {422, settingsWith(map[string]any{"verification": map[string]any{"critic_enabled": true, "enable_iterative_refinement": true,
 			"max_refinement_iterations": 1000}}), "max_iterations"},
-		"lookup secret":   {422, b.with(map[string]any{"secrets": map[string]any{"A": map[string]any{"kind": "LookupSecret", "url": "/x"}}}), "StaticSecret"},
+		"lookup secret":   {422, b.with(map[string]any{"secrets": map[string]any{"A": map[string]any{"kind": "LookupSecret", "url": "/x"}}}), "this server stores"},
 		"bad secret name": {422, b.with(map[string]any{"secrets": map[string]any{"A B": "hush-hush"}}), "secrets"},
 		"tool clash":      {422, b.with(map[string]any{"client_tools": []any{map[string]any{"name": "sh", "description": "d"}}}), "client_tools"},
 		"tool twice":      {422, b.with(map[string]any{"client_tools": []any{map[string]any{"name": "a", "description": "d"}, map[string]any{"name": "a", "description": "d"}}}), "client_tools"},

@@ -350,3 +350,22 @@ func TestAgentProfiles(t *testing.T) {
 	as(200, "DELETE", path+"/q", nil)
 	w.as("", "GET", at+path, nil).is(401)
 }
+
+// V1 1.2: 409 unless the sandbox runs; 404 if it is gone.
+func TestSwitchingNeedsARunningSandbox(t *testing.T) {
+	w := newWorld(t)
+	w.call(201, "POST", "/api/v1/settings/profiles/p", map[string]any{"llm": map[string]any{"model": "openai/other", "api_key": "k"}})
+	id, a := w.begin(map[string]any{})
+	box, path := "/api/v1/sandboxes/"+a.text("sandbox_id"), "/api/v1/app-conversations/"+id+"/switch_profile"
+	body := map[string]any{"profile_name": "p"}
+	w.call(200, "POST", path, body)
+	w.call(200, "POST", box+"/pause", nil)
+	w.call(409, "POST", path, body)
+	w.call(200, "POST", box+"/resume", nil)
+	w.eventually("RUNNING", func() bool {
+		return w.call(200, "GET", "/api/v1/app-conversations/"+id, nil).text("sandbox_status") == "RUNNING"
+	})
+	w.call(200, "POST", path, body)
+	w.call(200, "DELETE", box, nil)
+	w.call(404, "POST", path, body)
+}

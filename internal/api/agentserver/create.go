@@ -70,6 +70,9 @@ func (s *Server) startConversation(w http.ResponseWriter, r *httpkit.Request) er
 	if found != nil {
 		return s.writeInfo(r.Context(), w, http.StatusOK, sc, found)
 	}
+	if err := s.lookUpAll(r, sc.owner, q); err != nil {
+		return err
+	}
 	req, err := s.startOf(r.Context(), sc, q)
 	if err != nil {
 		return err

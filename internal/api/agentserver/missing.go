@@ -20,7 +20,8 @@ var missing = []struct{ path, methods string }{
 	{"/api/plugins", "POST"},
 	{"/api/plugins/{path...}", "GET POST PATCH DELETE"},
 	{"/api/llm/provider-connections", "POST"},
-	{"/api/llm/{path...}", "GET POST PATCH DELETE"},
+	{"/api/llm/provider-connections/{id}", "PATCH DELETE"},
+	{"/api/llm/subscription/{path...}", "GET POST"},
 }
 
 func (s *Server) mountMissing() error {

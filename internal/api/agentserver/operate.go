@@ -56,6 +56,9 @@ func (s *Server) addSecrets(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.lookUp(r, sc.owner, q.Secrets, "body", "secrets"); err != nil {
+		return err
+	}
 	all := map[string]account.CustomSecret{}
 	if err := q.Secrets.addTo(all, "body", "secrets"); err != nil {
 		return err

@@ -16,6 +16,7 @@ type secretSources map[string]secretInput
 type secretInput struct {
 	Kind        string         `json:"kind"`
 	Value       account.Secret `json:"value"`
+	URL         string         `json:"url"` // of a LookupSecret; "" or null without
 	Description *string        `json:"description"`
 }
 
@@ -31,11 +32,11 @@ func (s *secretInput) UnmarshalJSON(b []byte) error {
 
 const staticSecret = "StaticSecret"
 
-// addTo adds the secrets that have a value. One that is sent as its mask has none.
+// addTo adds the secrets that have a value; those at addresses are looked up before. One that is sent as its mask has none.
 func (s secretSources) addTo(all map[string]account.CustomSecret, loc ...any) error {
 	for name, source := range s {
 		if source.Kind != staticSecret {
-			return httpkit.BadField(fmt.Sprintf("secrets of the kind %.100s are not supported yet; the kinds are %s", source.Kind, staticSecret),
+			return httpkit.BadField(fmt.Sprintf("secrets of the kind %.100s are not supported yet; the kinds are %s and %s", source.Kind, staticSecret, lookupSecret),
 				nil, append(slices.Clone(loc), name, "kind")...)
 		}
 		if source.Value.IsSet() {

@@ -7,6 +7,8 @@ import (
 	"parley/internal/account"
 	"parley/internal/api/httpkit"
 	"parley/internal/api/profiles"
+	"parley/internal/engine"
+	"parley/internal/fault"
 )
 
 // book is the caller's LLM profiles (V1 9.2).
@@ -86,8 +88,24 @@ func (h *handlers) switchProfile(w http.ResponseWriter, r *httpkit.Request) erro
 	if err != nil {
 		return err
 	}
+	if err := canSwitch(v); err != nil {
+		return err
+	}
 	if err := h.Engine.SwitchProfile(r.Context(), r.Principal.UserID, v.ID, q.Profile); err != nil {
 		return err
 	}
 	return writeSuccess(w)
+}
+
+// canSwitch wants a sandbox that runs (V1 1.2), or would if it were used.
+func canSwitch(v *engine.View) error {
+	err := canSend(v)
+	switch fault.KindOf(err) {
+	case fault.Gone:
+		return httpkit.NotFound("Sandbox")
+	case fault.Unavailable:
+		return fault.New(fault.Conflict, "sandbox_not_running", "%s", fault.PublicText(err)).
+			WithHint("Resume the sandbox or start a new conversation.")
+	}
+	return err
 }

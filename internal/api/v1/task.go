@@ -3,6 +3,7 @@ package v1
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,12 +159,31 @@ func (h *handlers) streamStart(w http.ResponseWriter, r *httpkit.Request) error 
 		if now[0].Status == task.Status {
 			continue
 		}
+		for _, step := range passed(task.Status, now[0].Status) {
+			over := *now[0]
+			over.Status = step
+			if err := out.put(",\n", &over); err != nil {
+				return nil
+			}
+		}
 		task = now[0]
 		if err := out.put(",\n", task); err != nil {
 			return nil
 		}
 	}
 	return out.close()
+}
+
+// passed are the steps between two looks at a task: all of them occur, in this order
+// (V1 2.2), some for no time. A failed task does not say how far it came.
+func passed(before, now conversation.TaskStatus) []conversation.TaskStatus {
+	steps := []conversation.TaskStatus{conversation.TaskWorking, conversation.TaskSandbox, conversation.TaskRepository, conversation.TaskSetupScript,
+		conversation.TaskGitHooks, conversation.TaskSkills, conversation.TaskConversation, conversation.TaskReady}
+	from, to := slices.Index(steps, before), slices.Index(steps, now)
+	if from < 0 || to <= from {
+		return nil
+	}
+	return steps[from+1 : to]
 }
 
 type taskStream struct {
