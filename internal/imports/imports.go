@@ -16,9 +16,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"parley/internal/account"
 	"parley/internal/conversation"
@@ -106,54 +109,70 @@ func (i *Importer) Run(ctx context.Context, do bool, told func(Item)) error {
 		return err
 	}
 	seen := map[conversation.ID]bool{}
-	found := 0
 	for dir, read := range i.conversations() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		found++
 		item, err := i.conversation(ctx, dir, read, do, seen)
 		if err != nil {
 			return err
 		}
 		told(item)
-		if found == maxConversations {
-			break
-		}
 	}
 	return nil
 }
 
 type readConversation func(dir string) (*loaded, error)
 
+// unreadable stands for what cannot even be looked at.
+func unreadable(err error) readConversation {
+	return func(string) (*loaded, error) { return nil, err }
+}
+
 // conversations yields the directories of conversations with what reads them.
-func (i *Importer) conversations() func(yield func(string, readConversation) bool) {
+func (i *Importer) conversations() iter.Seq2[string, readConversation] {
 	return func(yield func(string, readConversation) bool) {
-		each := func(parent, mark string, read readConversation) bool {
-			names, _ := i.src.names(parent, maxConversations) // none there, or not readable: nothing to import
-			for _, name := range names {
-				dir := path.Join(parent, name)
-				if i.src.has(path.Join(dir, mark)) && !yield(dir, read) {
-					return false
-				}
-			}
-			return true
-		}
-		if !each("sessions", "metadata.json", i.reader.legacyConversation) {
+		if !i.below("sessions", "metadata.json", i.reader.legacyConversation, yield) {
 			return
 		}
-		users, _ := i.src.names("users", maxConversations)
+		users, err := i.src.names("users")
+		if err != nil && !yield("users", unreadable(err)) {
+			return
+		}
 		for _, user := range users {
-			if !each(path.Join("users", user, "conversations"), "metadata.json", i.reader.legacyConversation) {
+			if !i.below(path.Join("users", user, "conversations"), "metadata.json", i.reader.legacyConversation, yield) {
 				return
 			}
 		}
 		for _, parent := range []string{".", "conversations", "workspace/conversations"} {
-			if !each(parent, "base_state.json", i.reader.agentConversation) {
+			if !i.below(parent, "base_state.json", i.reader.agentConversation, yield) {
 				return
 			}
 		}
 	}
+}
+
+// below yields the directories in a directory that have a file in them. False if the
+// caller has enough.
+func (i *Importer) below(parent, mark string, read readConversation, yield func(string, readConversation) bool) bool {
+	names, err := i.src.names(parent)
+	if err != nil && !yield(parent, unreadable(err)) {
+		return false
+	}
+	for _, name := range names {
+		dir := path.Join(parent, name)
+		_, err := i.src.root.Stat(path.Join(dir, mark))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		case err != nil:
+			if !yield(dir, unreadable(err)) {
+				return false
+			}
+		case !yield(dir, read):
+			return false
+		}
+	}
+	return true
 }
 
 // conversation imports one conversation.

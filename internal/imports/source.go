@@ -12,11 +12,10 @@ import (
 
 // Bounds of a source. What is beyond them is told and left out.
 const (
-	maxFile          = 16 << 20 // bytes of one file
-	maxConversation  = 256 << 20
-	maxEvents        = 100_000 // of one conversation
-	maxGaps          = 10_000  // numbers of a conversation without an event
-	maxConversations = 100_000
+	maxFile         = 16 << 20  // bytes of one file
+	maxConversation = 256 << 20 // bytes of its files
+	maxEntries      = 100_000   // of a directory: events, conversations
+	maxGaps         = 10_000    // numbers of a conversation without an event
 )
 
 // source reads a directory and nothing outside it, wherever its links lead.
@@ -56,7 +55,7 @@ func (s source) optional(name string) ([]byte, error) {
 }
 
 // names lists a directory, sorted; none if it is not there.
-func (s source) names(dir string, most int) ([]string, error) {
+func (s source) names(dir string) ([]string, error) {
 	f, err := s.root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -73,8 +72,8 @@ func (s source) names(dir string, most int) ([]string, error) {
 		part, err := f.Readdirnames(1000)
 		names = append(names, part...)
 		switch {
-		case len(names) > most:
-			return nil, fmt.Errorf("it has more than %d entries", most)
+		case len(names) > maxEntries:
+			return nil, fmt.Errorf("it has more than %d entries", maxEntries)
 		case errors.Is(err, io.EOF):
 			slices.Sort(names)
 			return names, nil
@@ -82,11 +81,6 @@ func (s source) names(dir string, most int) ([]string, error) {
 			return nil, err
 		}
 	}
-}
-
-func (s source) has(name string) bool {
-	_, err := s.root.Stat(name)
-	return err == nil
 }
 
 // why is an error in words for people, without the directory's own path.

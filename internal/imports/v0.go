@@ -174,7 +174,7 @@ func recordOf(id conversation.ID, m metadata, created time.Time) *conversation.C
 // legacyEvents are the events by their number. Those whose file is missing are looked
 // for in the pages of the cache.
 func (r *reader) legacyEvents(l *loaded, dir string) (map[int64][]byte, error) {
-	names, err := r.names(path.Join(dir, "events"), maxEvents)
+	names, err := r.names(path.Join(dir, "events"))
 	if err != nil {
 		return nil, fmt.Errorf("events: %s", why(err))
 	}
@@ -197,7 +197,7 @@ func (r *reader) legacyEvents(l *loaded, dir string) (map[int64][]byte, error) {
 
 // cached adds what only the cache has.
 func (r *reader) cached(l *loaded, dir string, events map[int64][]byte) error {
-	names, err := r.names(path.Join(dir, "event_cache"), maxEvents)
+	names, err := r.names(path.Join(dir, "event_cache"))
 	if err != nil {
 		return fmt.Errorf("event_cache: %s", why(err))
 	}
@@ -215,7 +215,7 @@ func (r *reader) cached(l *loaded, dir string, events map[int64][]byte) error {
 		}
 		for i, ev := range page {
 			at := n + int64(i)
-			if _, ok := events[at]; !ok && len(events) < maxEvents {
+			if _, ok := events[at]; !ok && len(events) < maxEntries {
 				events[at] = ev
 			}
 		}
@@ -266,7 +266,7 @@ func (r *reader) one(l *loaded, t *translator, n int64, raw []byte) {
 	if e.Observation == legacy.ObservationState {
 		state = t.state
 	}
-	r.keep(l, t, n, withID(raw, n), state)
+	r.keep(l, t, n, whole(raw, n, e, t.now), state)
 }
 
 func (r *reader) keep(l *loaded, t *translator, n int64, raw []byte, state string) {
@@ -280,13 +280,16 @@ func nothing(n int64, at time.Time) []byte {
 		n, conversation.FormatTime(at))
 }
 
-// withID is an event with its number as id, compact.
-func withID(raw []byte, n int64) []byte {
+// whole is an event with its number as id, compact, with the members that clients want
+// and that old versions did not write.
+func whole(raw []byte, n int64, e *legacy.Event, at time.Time) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
 		return raw
 	}
 	m["id"] = strconv.AppendInt(nil, n, 10)
+	with(m, "timestamp", strconv.Quote(conversation.FormatTime(at)))
+	complete(m, e)
 	out, err := content.Marshal(m)
 	if err != nil {
 		return raw

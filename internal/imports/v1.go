@@ -73,7 +73,7 @@ func (l *loaded) dates(meta metadata) {
 
 // agentEvents reads events/event-<index>-<id>.json in the order of their index.
 func (r *reader) agentEvents(l *loaded, dir string) error {
-	names, err := r.names(path.Join(dir, "events"), maxEvents)
+	names, err := r.names(path.Join(dir, "events"))
 	if err != nil {
 		return fmt.Errorf("events: %s", why(err))
 	}

@@ -71,6 +71,8 @@ agent: t -> finish {"message":"done"}`},
 			{"source":"agent","action":"edit","args":{"path":"/a","content":"","translated_ipython_code":"x"},"tool_call_metadata":{
 			"tool_call_id":"c","model_response":{"choices":[{"message":{"tool_calls":[{"id":"c","function":{"arguments":"{\"command\":\"create\",\"path\":\"/a\",\"file_text\":\"t\"}"}}]}}]}}}`,
 			"first: hi\nagent:  -> file_editor {\"command\":\"create\",\"file_text\":\"t\",\"path\":\"/a\"}"},
+		"a command of the user's is the agent's": {hi + `,{"source":"user","action":"run","args":{"command":"ls","hidden":false}}`,
+			"first: hi\nagent:  -> terminal {\"command\":\"ls\",\"is_input\":false}"},
 		"what was confirmed runs once": {hi + `,
 			{"source":"environment","observation":"agent_state_changed","content":"","extras":{"agent_state":"awaiting_user_confirmation"}},
 			{"source":"agent","action":"edit","args":{"path":"/a","command":"undo_edit"}},
