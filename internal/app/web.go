@@ -19,6 +19,7 @@ import (
 	v1 "parley/internal/api/v1"
 	"parley/internal/fault"
 	"parley/internal/fleet"
+	"parley/internal/webui"
 )
 
 // web is the HTTP side of the server.
@@ -108,7 +109,11 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err != nil {
 		return nil, err
 	}
-	return touching(about, agent.Handler(mux)), nil
+	ui, err := webui.New()
+	if err != nil {
+		return nil, err
+	}
+	return touching(about, agent.Handler(ui.Wrap(mux))), nil
 }
 
 func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpkit.URLs, parts ...httpkit.Part) (*httpkit.API, error) {

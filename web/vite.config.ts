@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import tailwind from '@tailwindcss/vite';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vitest/config';
+
+const out = path.resolve(import.meta.dirname, '../internal/webui/dist');
+
+// The server sends what is compressed here and never compresses itself; the plain
+// files are not embedded.
+function precompress() {
+  return {
+    name: 'precompress',
+    apply: 'build' as const,
+    closeBundle() {
+      for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile() || !/\.(js|css|svg|html)$/.test(entry.name)) continue;
+        const file = path.join(entry.parentPath, entry.name);
+        const raw = readFileSync(file);
+        writeFileSync(`${file}.gz`, gzipSync(raw, { level: 9 }));
+        writeFileSync(`${file}.br`, brotliCompressSync(raw, { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } }));
+        rmSync(file);
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  // Relative addresses work below any base path.
+  base: './',
+  plugins: [react(), tailwind(), precompress()],
+  build: {
+    outDir: out,
+    emptyOutDir: false, // scripts/build empties it, but for what is committed there
+    assetsInlineLimit: 0,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+  },
+  server: {
+    proxy: Object.fromEntries(
+      ['/api', '/agent', '/server_info'].map((at) => [at, process.env.PARLEY_URL ?? 'http://127.0.0.1:3000']),
+    ),
+  },
+  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'] },
+});
