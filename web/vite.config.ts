@@ -3,16 +3,19 @@ import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import tailwind from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
-
-const out = path.resolve(import.meta.dirname, '../internal/webui/dist');
 
 // The server sends what is compressed here and never compresses itself; the plain
 // files are not embedded.
-function precompress() {
+function precompress(): Plugin {
+  let out = '';
   return {
     name: 'precompress',
-    apply: 'build' as const,
+    apply: 'build',
+    configResolved(config) {
+      out = path.resolve(config.root, config.build.outDir);
+    },
     closeBundle() {
       for (const entry of readdirSync(out, { recursive: true, withFileTypes: true })) {
         if (!entry.isFile() || !/\.(js|css|svg|html)$/.test(entry.name)) continue;
@@ -31,8 +34,7 @@ export default defineConfig({
   base: './',
   plugins: [react(), tailwind(), precompress()],
   build: {
-    outDir: out,
-    emptyOutDir: false, // scripts/build empties it, but for what is committed there
+    emptyOutDir: true,
     assetsInlineLimit: 0,
     target: 'es2022',
     modulePreload: { polyfill: false },

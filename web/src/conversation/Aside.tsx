@@ -1,3 +1,4 @@
+import clsx from 'clsx';
 import { GitFork } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { eventTime } from '../lib/format';
@@ -10,16 +11,24 @@ export function Aside({
   eventId,
   text,
   onFork,
+  always = false,
 }: {
   at: string;
   eventId?: string;
   text?: string;
   onFork: (eventId: string) => void;
+  always?: boolean; // else while it is pointed at
 }) {
   const { t, i18n } = useTranslation();
   const time = eventTime(at);
   return (
-    <span className="flex shrink-0 items-center gap-0.5 text-xs text-ink-faint opacity-0 transition-opacity group-focus-within/item:opacity-100 group-hover/item:opacity-100 pointer-coarse:opacity-100">
+    <span
+      className={clsx(
+        'flex shrink-0 items-center gap-0.5 text-xs text-ink-faint',
+        !always &&
+          'opacity-0 transition-opacity group-focus-within/item:opacity-100 group-hover/item:opacity-100 pointer-coarse:opacity-100',
+      )}
+    >
       <time dateTime={time.toISOString()} title={time.toLocaleString(i18n.language)} className="px-1 tabular-nums">
         {time.toLocaleTimeString(i18n.language, { hour: '2-digit', minute: '2-digit' })}
       </time>

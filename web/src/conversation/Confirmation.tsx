@@ -40,7 +40,7 @@ export function Confirmation({ conversation, steps }: { conversation: Conversati
       aria-labelledby="confirm"
       className="rounded-lg border border-warn bg-warn-soft p-3 outline-none"
     >
-      <h2 id="confirm" role="alert" className="flex items-center gap-2 text-sm font-semibold text-warn">
+      <h2 id="confirm" className="flex items-center gap-2 text-sm font-semibold text-warn">
         <ShieldQuestion size={17} aria-hidden />
         {t('confirm.title', { count: steps.length })}
       </h2>

@@ -21,6 +21,7 @@ import { Controls, StatusLine } from './StatusLine';
 import { Timeline } from './Timeline';
 import { TrustQuestions } from './TrustQuestions';
 import { useFeed } from './useFeed';
+import { WorkingDir } from './workingDir';
 
 export function ConversationPage({ id, event }: { id: string; event?: string }) {
   const { t } = useTranslation();
@@ -118,7 +119,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
   const lost = conversation.sandbox_status === 'MISSING' || conversation.sandbox_status === 'ERROR';
   const hint = asleep ? t('composer.asleep') : status === 'running' ? t('composer.steer') : t('composer.placeholder');
   return (
-    <>
+    <WorkingDir value={conversation.workspace?.working_dir ?? ''}>
       <Head conversation={conversation} usage={state.timeline.usage} onFork={() => forkFrom()} />
       <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
       <div className="mx-auto w-full max-w-3xl shrink-0 space-y-2 px-3 pb-3 md:px-5">
@@ -139,7 +140,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
           <Controls conversation={conversation} status={status} asleep={asleep} />
         </Composer>
       </div>
-    </>
+    </WorkingDir>
   );
 }
 

@@ -19,7 +19,13 @@ interface Props {
 export const ItemView = memo(
   function ItemView({ item, marked, status, onFork }: Props) {
     return (
-      <div className={clsx('group/item relative pb-3', marked && '-mx-2 rounded-md bg-warn-soft px-2 pt-2')}>
+      <div
+        className={clsx(
+          'group/item relative',
+          item.type === 'step' ? 'pb-1.5' : 'pb-2.5',
+          marked && '-mx-2 rounded-md bg-warn-soft px-2 pt-2',
+        )}
+      >
         <View item={item} status={status} onFork={onFork} />
       </div>
     );

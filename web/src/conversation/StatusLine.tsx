@@ -84,7 +84,11 @@ function useLine({ conversation, state, status }: Props): Line {
       .map(record)
       .find((each) => each.tool_call_id === open.callId);
     const seconds = Math.max(0, Math.floor((now - eventTime(open.at).getTime()) / 1000));
-    const what = `${toolLabel(open, toolKind(open), t)} ${text(told?.text) || subject(open)}`.slice(0, 160);
+    const what =
+      `${toolLabel(open, toolKind(open), t)} ${text(told?.text) || subject(open, conversation.workspace?.working_dir ?? '')}`.slice(
+        0,
+        160,
+      );
     const since = seconds < 2 ? '' : ` · ${duration(seconds, i18n.language)}`;
     return say(`${what}${since}`, t('line.tool', { tool: toolLabel(open, toolKind(open), t) }), true);
   }

@@ -30,6 +30,7 @@ import type { Risk, Step } from './fold';
 import { Image } from './Image';
 import { Markdown } from './Markdown';
 import { Terminal } from './Terminal';
+import { useWorkingDir } from './workingDir';
 
 const icons: Record<ToolKind, LucideIcon> = {
   terminal: TerminalIcon,
@@ -75,6 +76,7 @@ function Finish({ step, onFork }: { step: Step; onFork: (eventId: string) => voi
 function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: ToolKind }) {
   const { t, i18n } = useTranslation();
   const body = useId();
+  const workingDir = useWorkingDir();
   const usual = step.state === 'failed' || (step.state === 'open' && (waiting || running));
   const [open, setOpen] = useState(toggled.get(step.key) ?? usual);
   const [settled, setSettled] = useState(step.state);
@@ -96,7 +98,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
         open && 'bg-canvas',
       )}
     >
-      <div className="flex items-center pr-1">
+      <div className="flex items-center">
         <button
           type="button"
           aria-expanded={open}
@@ -112,7 +114,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
           <Icon size={15} aria-hidden className="shrink-0 text-ink-soft" />
           <span className="shrink-0 font-medium">{toolLabel(step, kind, t)}</span>
           <span className="min-w-0 flex-1 truncate font-mono text-[13px] text-ink-soft">
-            {kind === 'think' ? '' : subject(step)}
+            {kind === 'think' ? '' : subject(step, workingDir)}
           </span>
           {kind === 'edit' && <Counts step={step} />}
           <RiskBadge risk={step.risk} />
@@ -126,9 +128,6 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
           </span>
           <StateMark step={step} waiting={waiting} running={running} />
         </button>
-        <span className="hidden sm:block">
-          <Aside at={step.at} eventId={step.answer || undefined} onFork={onFork} />
-        </span>
       </div>
       {open && (
         <div id={body} className="space-y-2 px-3 pt-1 pb-3">
@@ -136,6 +135,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
           {step.error !== '' && (
             <p className="text-sm whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">{step.error}</p>
           )}
+          <Aside at={step.at} eventId={step.answer || undefined} onFork={onFork} always />
         </div>
       )}
     </div>

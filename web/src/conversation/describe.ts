@@ -31,14 +31,15 @@ export function toolKind(step: Step): ToolKind {
   return 'other';
 }
 
-/** The command, path or question of a call. */
-export function subject(step: Step): string {
+/** The command, path or question of a call; paths below the working directory without it. */
+export function subject(step: Step, workingDir: string): string {
   const a = step.action;
   const line =
     text(a.command) && toolKind(step) === 'terminal'
       ? text(a.command)
       : text(a.path) || text(a.file_path) || text(a.url) || text(a.pattern) || text(a.query) || text(a.description);
-  return (line || step.args).replace(/\s+/g, ' ').trim();
+  const short = (line || step.args).replace(/\s+/g, ' ').trim();
+  return workingDir !== '' && short.startsWith(`${workingDir}/`) ? short.slice(workingDir.length + 1) : short;
 }
 
 export interface Change {

@@ -30,8 +30,9 @@ export function NewConversation() {
   const [spec, setSpec] = useState('');
   const [repository, setRepository] = useState<Chosen | null>(null);
 
-  const start = async (content: MessageContent) => {
+  const start = async (content: MessageContent, title?: string) => {
     const body: Partial<Start> = { initial_message: { role: 'user', content, run: true } };
+    if (title) body.title = title;
     if (profile !== '') body.llm_profile = profile;
     if (spec !== '') body.sandbox_spec_id = spec;
     if (repository) {
@@ -80,14 +81,14 @@ export function NewConversation() {
   );
 }
 
-function Demo({ onStart }: { onStart: (content: MessageContent) => Promise<unknown> }) {
+function Demo({ onStart }: { onStart: (content: MessageContent, title: string) => Promise<unknown> }) {
   const { t } = useTranslation();
   const [busy, setBusy] = useState(false);
   const script = t('new.demo.script');
   const run = async () => {
     setBusy(true);
     try {
-      await onStart([{ type: 'text', text: script, cache_prompt: false }]);
+      await onStart([{ type: 'text', text: script, cache_prompt: false }], t('new.demo.name'));
     } catch {
       // it was told
     } finally {
