@@ -60,10 +60,12 @@ bench: build ## measure, print a table and keep it in docs/benchmarks.md
 .PHONY: fmt
 fmt: needs ## format the code
 	@gofmt -w client cmd internal test
+	@[ ! -d web/node_modules ] || (cd web && npm run --silent fix)
 
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf bin
+	@find internal/webui/dist -mindepth 1 ! -name README.md -delete
 
 .PHONY: needs
 needs:

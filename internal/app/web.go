@@ -21,6 +21,7 @@ import (
 	"parley/internal/fault"
 	"parley/internal/feedback"
 	"parley/internal/fleet"
+	"parley/internal/webui"
 )
 
 // web is the HTTP side of the server.
@@ -123,7 +124,11 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	if err := v0.MountSecurity(mux); err != nil {
 		return nil, err
 	}
-	return w.live.handler(touching(about, agent.Handler(mux))), nil
+	ui, err := webui.New()
+	if err != nil {
+		return nil, err
+	}
+	return w.live.handler(touching(about, agent.Handler(ui.Wrap(mux)))), nil
 }
 
 func (a *App) operations(about *ops.About, metrics *httpkit.Metrics, urls *httpkit.URLs, parts ...httpkit.Part) (*httpkit.API, error) {

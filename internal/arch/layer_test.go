@@ -26,7 +26,7 @@ func layers() [][]string {
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit", "internal/socketio"},
 		{"internal/api/eventwire", "internal/api/profiles", "internal/api/settingswire"},
-		{"internal/api/...", "internal/web", "internal/config"},
+		{"internal/api/...", "internal/webui", "internal/config"},
 		{"internal/app", "internal/cli", "internal/doctor"},
 		{"cmd/..."},
 	}

@@ -1,0 +1,382 @@
+// A session with the web UI in a browser, against the real server: see
+// test/webui/webui_test.go for what it prints.
+import { strict as assert } from 'node:assert';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import readline from 'node:readline';
+import { chromium } from 'playwright-core';
+
+const { WEBUI_URL: url, WEBUI_PROXY: proxied, WEBUI_KEY: key, WEBUI_BROWSER: executablePath } = process.env;
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const replies = readline.createInterface({ input: process.stdin });
+const patience = 20_000;
+
+async function please(what) {
+  say({ do: what });
+  await once(replies, 'line');
+}
+
+async function api(method, path, body) {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+  const answer = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${answer.ok ? '' : await answer.text()}`);
+  return answer.json();
+}
+
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+const troubles = []; // what the page's policy refused, errors of the page, requests elsewhere
+
+async function open(options = {}, at = url) {
+  const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(patience);
+  const page = await context.newPage();
+  page.on('pageerror', (error) => troubles.push(`error of the page: ${error.stack}`));
+  page.on('console', (message) => {
+    if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text())) troubles.push(message.text());
+  });
+  page.on('request', (request) => {
+    const to = new URL(request.url());
+    if (!['data:', 'blob:'].includes(to.protocol) && to.origin !== new URL(at).origin)
+      troubles.push(`a request to ${to}`);
+  });
+  await page.goto(`${at}/#key=${encodeURIComponent(key)}`);
+  await page.getByRole('link', { name: 'Settings' }).waitFor();
+  return page;
+}
+
+// WEBUI_ONLY names the steps to run, for who works on one of them.
+const only = new RegExp(process.env.WEBUI_ONLY ?? '');
+
+async function step(name, work) {
+  if (!only.test(name)) return;
+  const before = troubles.length;
+  const pages = [];
+  try {
+    await work(async (...args) => {
+      const page = await open(...args);
+      pages.push(page);
+      return page;
+    });
+    assert.deepEqual(troubles.slice(before), []);
+    say({ step: name, status: 'ok' });
+  } catch (error) {
+    const shown = await Promise.all(
+      pages.map((page) =>
+        page
+          .locator('body')
+          .innerText({ timeout: 1000 })
+          .catch(() => ''),
+      ),
+    );
+    say({
+      step: name,
+      status: 'failed',
+      detail: `${error?.stack ?? error}\nthe page shows:\n${shown.join('\n----\n').slice(0, 3000)}`,
+    });
+  } finally {
+    for (const page of pages) await page.context().close();
+  }
+}
+
+/** What axe finds serious about the page as it is. */
+async function accessible(page, where) {
+  await page.waitForTimeout(250); // colours fade in
+  const found = await page.evaluate(
+    `(() => { const module = undefined; ${axe}; return axe.run(document, { resultTypes: ['violations'] }); })()`,
+  );
+  const serious = found.violations.filter((each) => ['serious', 'critical'].includes(each.impact));
+  assert.deepEqual(
+    serious.map(
+      (each) =>
+        `${each.id}: ${each.nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join('\n')}`,
+    ),
+    [],
+    where,
+  );
+}
+
+async function begin(page, text) {
+  await page.goto(`${page.url().split('#')[0]}#/new`);
+  const box = page.getByLabel('First message');
+  await box.fill(text);
+  await box.press('Enter');
+  await page.waitForURL(/#\/c\/[0-9a-f]{32}/);
+  return /#\/c\/([0-9a-f]{32})/.exec(page.url())[1];
+}
+
+async function message(page, text) {
+  const box = page.getByRole('textbox', { name: 'Message', exact: true });
+  await box.fill(text);
+  await box.press('Enter');
+}
+
+const timeline = (page) => page.getByRole('region', { name: 'Timeline' });
+const status = (page, text) =>
+  page.getByRole('status').filter({ hasText: text }).first().waitFor({ state: 'attached' });
+
+await step('the printed address opens it, and the key leaves the address', async (go) => {
+  const page = await go();
+  assert.ok(!page.url().includes(key), page.url());
+  await page.reload();
+  await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+  await accessible(page, 'first page');
+});
+
+await step('without a key it says where the key is, and takes only a right one', async (go) => {
+  const page = await go();
+  await page.getByRole('button', { name: 'Appearance and account' }).click();
+  await page.getByRole('menuitem', { name: 'Sign out' }).click();
+  await page.getByText('session-key').waitFor();
+  await accessible(page, 'sign in');
+  await page.getByLabel('API key').fill('wrong');
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByText('does not take this key').waitFor();
+  await page.getByLabel('API key').fill(key);
+  await page.getByRole('button', { name: 'Open' }).click();
+  await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+});
+
+await step('the demo starts with one click', async (go) => {
+  const page = await go();
+  await page.getByRole('button', { name: 'Start the demo' }).click();
+  await timeline(page).getByText('Open a step').last().waitFor();
+  await status(page, 'Finished.');
+  await page
+    .getByRole('button', { name: /^Edit hello\.py/ })
+    .last()
+    .click();
+  await page.getByText('print("good day from Parley').waitFor();
+  await accessible(page, 'conversation');
+});
+
+await step('a conversation: steps, output, streamed text, markdown', async (go) => {
+  const page = await go();
+  await begin(page, 'run: echo out-$((40+2))\nfinish: the **end**');
+  await page.getByRole('button', { name: /^Command echo/ }).click();
+  await page.getByText('out-42').waitFor();
+  await timeline(page).locator('strong', { hasText: 'end' }).waitFor();
+  await message(page, 'tokens 80');
+  await page.locator('[aria-busy]').getByText('word-3').waitFor(); // while it is written
+  await page.getByText('word-80').waitFor();
+  await status(page, 'Finished.');
+});
+
+await step('what a model writes loads nothing and says where it leads', async (go) => {
+  const page = await go();
+  await begin(
+    page,
+    'say: ![x](http://192.0.2.1/pixel.png) <img src="http://192.0.2.1/p.png"> [bank](http://192.0.2.1/login)',
+  );
+  await timeline(page)
+    .getByRole('link', { name: /bank.*192\.0\.2\.1/ })
+    .last()
+    .waitFor();
+  assert.equal(await timeline(page).locator('img').count(), 0);
+});
+
+await step('what needs consent is shown whole, and runs only with it', async (go) => {
+  await api('POST', '/api/v1/settings', { conversation_settings_diff: { confirmation_mode: true } });
+  try {
+    const page = await go();
+    await begin(page, 'run: echo first-$((1+1))\nrun: echo second-$((2+2))');
+    await page.getByRole('heading', { name: 'The agent wants to run this:' }).waitFor();
+    const panel = page.getByRole('region', { name: 'The agent wants to run this:' });
+    await panel.getByText('echo first-$((1+1))').waitFor();
+    await accessible(page, 'confirmation');
+    assert.equal(await page.getByText('first-2').count(), 0);
+    await panel.getByRole('button', { name: 'Run' }).click();
+    await panel.getByText('echo second-$((2+2))').waitFor();
+    await panel.getByRole('button', { name: 'Refuse' }).click();
+    await panel.getByLabel('Why not?').fill('not that one');
+    await panel.getByRole('button', { name: 'Refuse' }).click();
+    await panel.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: /^Command echo first/ }).click();
+    await page.getByText('first-2').waitFor();
+    await page.getByRole('button', { name: /^Command echo second.*Refused/ }).click();
+    await page.getByText('not that one').waitFor();
+  } finally {
+    await api('POST', '/api/v1/settings', { conversation_settings_diff: { confirmation_mode: false } });
+  }
+});
+
+await step('a run can be stopped, steered and resumed', async (go) => {
+  const page = await go();
+  await begin(page, 'slow 60');
+  await status(page, 'Command is running');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await timeline(page).getByText('Stopped', { exact: true }).waitFor();
+  await message(page, 'finish: went on');
+  await timeline(page).getByText('went on', { exact: true }).waitFor();
+});
+
+await step('after a crash of the server it goes on without a gap and without doubles', async (go) => {
+  const page = await go();
+  await begin(page, 'run: echo before-$((1+1))\nfinish: one');
+  await timeline(page).getByText('one', { exact: true }).waitFor();
+  await please('restart');
+  await message(page, 'run: echo after-$((2+2))\nfinish: two').catch(() => {});
+  await timeline(page).getByText('two', { exact: true }).waitFor();
+  for (const text of ['one', 'two'])
+    assert.equal(await timeline(page).getByText(text, { exact: true }).count(), 1, text);
+  const shown = await timeline(page)
+    .getByRole('button', { name: /^Command/ })
+    .count();
+  await page.reload();
+  await timeline(page).getByText('two', { exact: true }).waitFor();
+  assert.equal(
+    await timeline(page)
+      .getByRole('button', { name: /^Command/ })
+      .count(),
+    shown,
+  );
+});
+
+await step('a long conversation opens at its end, and older events come while scrolling up', async (go) => {
+  // Summaries would replace messages that the scripted model has to read.
+  await api('POST', '/api/v1/settings', { agent_settings_diff: { condenser: { enabled: false } } });
+  const page = await go();
+  const lines = (from) => Array.from({ length: 25 }, (_, n) => `run: echo line-${from + n}`);
+  await begin(page, [...lines(0), 'finish: end-0'].join('\n'));
+  for (let from = 25; from <= 75; from += 25) {
+    await timeline(page)
+      .getByText(`end-${from - 25}`, { exact: true })
+      .waitFor();
+    await message(page, [...lines(from), `finish: ${from === 75 ? 'the last' : `end-${from}`}`].join('\n'));
+  }
+  await timeline(page).getByText('the last', { exact: true }).waitFor();
+  await page.reload();
+  await timeline(page).getByText('the last', { exact: true }).waitFor();
+  assert.ok(
+    (await timeline(page)
+      .getByRole('button', { name: /^Command/ })
+      .count()) < 60,
+    'only what is visible is there',
+  );
+  await timeline(page).hover();
+  for (
+    let i = 0;
+    i < 120 &&
+    (await timeline(page)
+      .getByRole('button', { name: 'Command echo line-0', exact: false })
+      .filter({ hasText: /line-0$/ })
+      .count()) === 0;
+    i++
+  ) {
+    await page.mouse.wheel(0, -700);
+    await page.waitForTimeout(60);
+  }
+  await timeline(page)
+    .getByRole('button')
+    .filter({ hasText: /line-0$/ })
+    .waitFor();
+  const seen = await timeline(page)
+    .getByRole('button', { name: /^Command/ })
+    .allInnerTexts();
+  assert.equal(new Set(seen).size, seen.length, 'no step is there twice');
+});
+
+await step('list: search, rename, delete with a way back', async (go) => {
+  const page = await go();
+  const id = await begin(page, 'run: echo zanzibar-$((1+1))\nfinish: found it');
+  await status(page, 'Finished.');
+  await page.keyboard.press('Tab');
+  await page.getByRole('searchbox', { name: 'Search' }).fill('zanzibar');
+  await page.locator('mark', { hasText: 'zanzibar' }).first().click();
+  await page.waitForURL(new RegExp(`#/c/${id}.event=`));
+  await page.getByRole('searchbox', { name: 'Search' }).fill('');
+  await page.getByRole('button', { name: /^Actions for run: echo zanzibar/ }).click();
+  await page.getByRole('menuitem', { name: 'Rename' }).click();
+  await page.getByRole('dialog').getByLabel('Title').fill('A new name');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('link', { name: /A new name/ }).waitFor();
+  await page.getByRole('button', { name: 'Actions for A new name' }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await page.getByRole('link', { name: /A new name/ }).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('link', { name: /A new name/ }).waitFor();
+  await page.getByRole('button', { name: 'Actions for A new name' }).click();
+  await page.getByRole('menuitem', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor();
+  await page.reload(); // leaving carries it out
+  await page.getByRole('heading', { name: 'What should be done?' }).waitFor();
+  await page.getByRole('link', { name: /A new name/ }).waitFor({ state: 'detached' });
+});
+
+await step('a fork goes on from an event', async (go) => {
+  const page = await go();
+  const id = await begin(page, 'run: echo a-$((1+1))\nfinish: first end');
+  await timeline(page).getByText('first end', { exact: true }).waitFor();
+  await message(page, 'finish: second end');
+  await timeline(page).getByText('second end', { exact: true }).waitFor();
+  await timeline(page).getByText('first end', { exact: true }).hover();
+  await timeline(page)
+    .getByRole('article', { name: 'Agent' })
+    .filter({ hasText: 'first end' })
+    .getByRole('button', { name: 'Continue from here' })
+    .click();
+  await page.waitForURL((to) => /#\/c\/[0-9a-f]{32}/.test(to.hash) && !to.hash.includes(id));
+  await timeline(page).getByText('first end', { exact: true }).waitFor();
+  assert.equal(await timeline(page).getByText('second end', { exact: true }).count(), 0);
+  await message(page, 'finish: other end');
+  await timeline(page).getByText('other end', { exact: true }).waitFor();
+});
+
+await step('settings: a model that cannot be reached is told in words, and secrets are not shown', async (go) => {
+  const page = await go();
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await page.getByRole('combobox', { name: 'Model' }).fill('openai/none');
+  await page.getByLabel('API key').fill('sk-not-a-key');
+  await page.getByLabel('Base URL').fill('http://127.0.0.1:9/v1');
+  await page.getByRole('button', { name: 'Test connection' }).click();
+  await page.getByText('The model does not answer').waitFor();
+  await page.getByText(/cannot reach 127\.0\.0\.1:9/).waitFor();
+  await accessible(page, 'settings');
+  await page.getByRole('tab', { name: 'General' }).click();
+  await page.getByLabel('Name of commits').fill('Ada');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Settings saved.').first().waitFor();
+  await accessible(page, 'general settings');
+  await page.reload();
+  assert.equal(await page.getByLabel('Name of commits').inputValue(), 'Ada');
+});
+
+for (const colorScheme of ['light', 'dark']) {
+  await step(`360 px, ${colorScheme}: nothing is wider than the page, and axe finds nothing serious`, async (go) => {
+    const page = await go({ viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, colorScheme });
+    await begin(page, `run: echo ${'long-'.repeat(60)}\nwrite a.txt: b\nfail\nfinish: ${'x'.repeat(300)}`);
+    await status(page, 'Finished.');
+    const places = [page.url().split('#')[1], '/', '/new', '/sandboxes', '/settings/model', '/settings/general'];
+    for (const place of places) {
+      await page.goto(`${url}/#${place}`);
+      await page.waitForTimeout(500);
+      assert.ok((await page.evaluate('document.documentElement.scrollWidth')) <= 360, place);
+      await accessible(page, `${colorScheme} ${place}`);
+    }
+  });
+}
+
+await step('it works in other languages', async (go) => {
+  const page = await go({ locale: 'de-DE' }).catch(() => null);
+  assert.equal(page, null); // the link is called otherwise
+  const context = await browser.newContext({ locale: 'de-DE' });
+  const german = await context.newPage();
+  await german.goto(`${url}/#key=${encodeURIComponent(key)}`);
+  await german.getByRole('link', { name: 'Einstellungen' }).waitFor();
+  assert.equal(await german.evaluate('document.documentElement.lang'), 'de');
+  await context.close();
+});
+
+await step('behind a reverse proxy, below a path', async (go) => {
+  const page = await go({}, proxied);
+  await begin(page, 'run: echo proxied-$((1+1))\nfinish: through the proxy');
+  await timeline(page).getByText('through the proxy', { exact: true }).waitFor();
+  await message(page, 'slow 60');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await timeline(page).getByText('Stopped', { exact: true }).waitFor();
+});
+
+await browser.close();
+replies.close();
+say({ do: 'end' });

@@ -1,0 +1,41 @@
+import { MutationCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import i18next from 'i18next';
+import { useEffect } from 'react';
+import { ApiError } from './api/client';
+import { explainError } from './lib/errors';
+import { SignIn } from './session/SignIn';
+import { useKey } from './session/session';
+import { Shell } from './shell/Shell';
+import { Toasts, toastError } from './ui/Toast';
+import { TooltipProvider } from './ui/Tooltip';
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2000,
+      retry: (failures, error) =>
+        failures < 3 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),
+    },
+  },
+  mutationCache: new MutationCache({
+    onError: (error, _variables, _context, mutation) => {
+      // Forms show their errors themselves.
+      if (mutation.meta?.quiet !== true) toastError(explainError(error, i18next.t));
+    },
+  }),
+});
+
+export function App() {
+  const key = useKey();
+  useEffect(() => {
+    if (key === null) queries.clear();
+  }, [key]);
+  return (
+    <QueryClientProvider client={queries}>
+      <TooltipProvider delayDuration={400}>
+        {key === null ? <SignIn /> : <Shell key={key} />}
+        <Toasts />
+      </TooltipProvider>
+    </QueryClientProvider>
+  );
+}

@@ -1,0 +1,76 @@
+import createClient, { type Middleware } from 'openapi-fetch';
+import { currentKey, refuseKey } from '../session/session';
+import type { components, paths } from './schema';
+
+export type Schema = components['schemas'];
+export type Conversation = Schema['AppConversation'];
+export type StartTask = Schema['AppConversationStartTask'];
+export type Provider = paths['/api/v1/git/repositories/search']['get']['parameters']['query']['provider'];
+
+/** Where the server is: the page's own address, whatever path a proxy puts before it. */
+export const base = new URL('.', document.baseURI.replace(/[?#].*$/, '')).href.replace(/\/$/, '');
+
+/** What the server said about a request that failed. */
+export class ApiError extends Error {
+  readonly status: number; // 0: the server was not reached
+  readonly code: string;
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+const credentials: Middleware = {
+  onRequest({ request }) {
+    const key = currentKey();
+    if (key !== null && !request.headers.has('X-Session-API-Key'))
+      request.headers.set('Authorization', `Bearer ${key}`);
+    return request;
+  },
+  onResponse({ request, response }) {
+    const sent = request.headers.get('Authorization');
+    if (response.status === 401 && sent !== null) refuseKey(sent.slice('Bearer '.length));
+  },
+};
+
+export const api = createClient<paths>({ baseUrl: base });
+api.use(credentials);
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** Returns the data of an answer, or throws what the server said as an ApiError. */
+export async function ask<T>(answer: Promise<Answer<T>>): Promise<T> {
+  let got: Answer<T>;
+  try {
+    got = await answer;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'unreachable', '');
+  }
+  if (got.error !== undefined || !got.response.ok) throw explain(got.response.status, got.error);
+  return got.data as T;
+}
+
+/** Reads the several shapes of errors that the APIs have. */
+export function explain(status: number, body: unknown): ApiError {
+  const record = isRecord(body) ? body : {};
+  const code = typeof record.code === 'string' ? record.code : '';
+  const detail = record.detail ?? record.error ?? (typeof body === 'string' ? body : undefined);
+  if (Array.isArray(detail)) {
+    const lines = detail.filter(isRecord).map((each) => {
+      const where = Array.isArray(each.loc) ? each.loc.filter((part) => part !== 'body').join('.') : '';
+      return where === '' ? `${each.msg}` : `${where}: ${each.msg}`;
+    });
+    return new ApiError(status, code, lines.join('\n'));
+  }
+  return new ApiError(status, code, typeof detail === 'string' ? detail : '');
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

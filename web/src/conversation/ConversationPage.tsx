@@ -1,0 +1,251 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { ArrowLeft, Download, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
+import { type ReactNode, useEffect, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { ApiError, api, ask, type Conversation } from '../api/client';
+import { conversation as conversationQuery, download, type MessageContent, startTask, useFork } from '../api/queries';
+import { Rename } from '../conversations/ConversationList';
+import { deletions } from '../conversations/deletions';
+import { StatusDot, shownStatus } from '../conversations/StatusDot';
+import { explainError } from '../lib/errors';
+import { count, money } from '../lib/format';
+import { go } from '../lib/router';
+import { Button, IconButton } from '../ui/Button';
+import { Menu, MenuItem, MenuSeparator } from '../ui/Menu';
+import { toastError } from '../ui/Toast';
+import { Composer } from './Composer';
+import { Confirmation } from './Confirmation';
+import type { Status } from './fold';
+import { Plan } from './Plan';
+import { Controls, StatusLine } from './StatusLine';
+import { Timeline } from './Timeline';
+import { TrustQuestions } from './TrustQuestions';
+import { useFeed } from './useFeed';
+import { WorkingDir } from './workingDir';
+
+export function ConversationPage({ id, event }: { id: string; event?: string }) {
+  const { t } = useTranslation();
+  const found = useQuery(conversationQuery(id));
+  const missing = found.error instanceof ApiError && found.error.status === 404;
+  const task = useQuery({ ...startTask(id), enabled: missing });
+  const started = task.data?.status === 'READY';
+  const { refetch } = found;
+  useEffect(() => {
+    if (started) void refetch();
+  }, [started, refetch]);
+
+  if (found.data) return <Open conversation={found.data} event={event} />;
+  if (missing && task.data && task.data.status !== 'ERROR') {
+    return (
+      <Centre>
+        <p role="status" className="flex items-center gap-2.5 text-ink-soft">
+          <span className="pulse-dot size-2.5 rounded-full bg-info" />
+          {t(`start.${task.data.status}`)}
+        </p>
+      </Centre>
+    );
+  }
+  if (missing && task.data) {
+    return (
+      <Centre>
+        <h1 className="text-lg font-semibold">{t('start.failed')}</h1>
+        <p className="max-w-prose whitespace-pre-wrap text-bad">{task.data.detail}</p>
+        <Button onClick={() => go('#/new')}>{t('start.again')}</Button>
+      </Centre>
+    );
+  }
+  if (missing && task.isSuccess) return <Gone />;
+  if (found.error && !missing) {
+    return (
+      <Centre>
+        <p className="text-bad">{explainError(found.error, t)}</p>
+        <Button onClick={() => void refetch()}>{t('common.retry')}</Button>
+      </Centre>
+    );
+  }
+  return <Centre>{null}</Centre>;
+}
+
+function Centre({ children }: { children: ReactNode }) {
+  return <div className="flex flex-1 flex-col items-center justify-center gap-3 p-6 text-center">{children}</div>;
+}
+
+function Gone() {
+  const { t } = useTranslation();
+  return (
+    <Centre>
+      <p>{t('conversation.gone')}</p>
+      <Button onClick={() => go('#/')}>{t('conversation.toList')}</Button>
+    </Centre>
+  );
+}
+
+function Open({ conversation, event }: { conversation: Conversation; event?: string }) {
+  const { t } = useTranslation();
+  const { feed, state } = useFeed(conversation);
+  const client = useQueryClient();
+  const fork = useFork();
+  const status: Status = state.status ?? conversation.execution_status ?? 'idle';
+  const asleep = conversation.sandbox_status === 'PAUSED';
+  const { refetch } = useQuery(conversationQuery(conversation.id));
+
+  // What the stream tells shows in the list at once.
+  useEffect(() => {
+    if (state.status !== null) void client.invalidateQueries({ queryKey: ['conversations'] });
+  }, [state.status, client]);
+
+  const send = async (content: MessageContent) => {
+    try {
+      if (asleep) await wake(conversation);
+      await ask(
+        api.POST('/api/v1/app-conversations/{conversation_id}/send-message', {
+          params: { path: { conversation_id: conversation.id } },
+          body: { role: 'user', content, run: true },
+        }),
+      );
+      void refetch();
+    } catch (error) {
+      toastError(explainError(error, t));
+      throw error;
+    }
+  };
+  const forkFrom = (from?: string) =>
+    fork.mutate(
+      { id: conversation.id, from, title: t('conversation.forkTitle', { title: conversation.title }).slice(0, 200) },
+      { onSuccess: (made) => go(`#/c/${made.id}`) },
+    );
+
+  if (state.missing) return <Gone />;
+  const lost = conversation.sandbox_status === 'MISSING' || conversation.sandbox_status === 'ERROR';
+  const hint = asleep ? t('composer.asleep') : status === 'running' ? t('composer.steer') : t('composer.placeholder');
+  return (
+    <WorkingDir value={conversation.workspace?.working_dir ?? ''}>
+      <Head conversation={conversation} usage={state.timeline.usage} onFork={() => forkFrom()} />
+      <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
+      <div className="mx-auto w-full max-w-3xl shrink-0 space-y-2 px-3 pb-3 md:px-5">
+        <Plan tasks={state.timeline.tasks} />
+        <TrustQuestions conversation={conversation} notes={state.timeline.notes} />
+        {status === 'waiting_for_confirmation' && (
+          <Confirmation conversation={conversation} steps={state.timeline.waiting} />
+        )}
+        <StatusLine conversation={conversation} state={state} status={status} />
+        <Composer
+          key={conversation.id}
+          draftKey={conversation.id}
+          onSend={send}
+          placeholder={lost ? t('composer.lost') : hint}
+          label={t('composer.message')}
+          disabled={lost}
+        >
+          <Controls conversation={conversation} status={status} asleep={asleep} />
+        </Composer>
+      </div>
+    </WorkingDir>
+  );
+}
+
+/** Resumes a sandbox and waits until it takes messages. */
+async function wake(conversation: Conversation): Promise<void> {
+  await ask(
+    api.POST('/api/v1/sandboxes/{sandbox_id}/resume', { params: { path: { sandbox_id: conversation.sandbox_id } } }),
+  );
+  for (const end = Date.now() + 60_000; Date.now() < end; ) {
+    const now = await ask(
+      api.GET('/api/v1/app-conversations/{conversation_id}', {
+        params: { path: { conversation_id: conversation.id } },
+      }),
+    );
+    if (now.sandbox_status !== 'PAUSED' && now.sandbox_status !== 'STARTING') return;
+    await new Promise((done) => setTimeout(done, 300));
+  }
+}
+
+interface HeadProps {
+  conversation: Conversation;
+  usage: { cost: number; prompt: number; completion: number } | null;
+  onFork: () => void;
+}
+
+function Head({ conversation: c, usage, onFork }: HeadProps) {
+  const { t, i18n } = useTranslation();
+  const client = useQueryClient();
+  const [renaming, setRenaming] = useState(false);
+  const tokens = c.metrics.accumulated_token_usage;
+  const total = usage ?? {
+    cost: c.metrics.accumulated_cost,
+    prompt: tokens.prompt_tokens ?? 0,
+    completion: tokens.completion_tokens ?? 0,
+  };
+  const save = useMutation({
+    mutationFn: () =>
+      download(
+        `/api/v1/app-conversations/${c.id}/download`,
+        `${c.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 60) || c.id}.zip`,
+      ),
+  });
+  const remove = () => {
+    deletions.schedule(c.id, c.title, () => void client.invalidateQueries({ queryKey: ['conversations'] }));
+    go('#/', true);
+  };
+  return (
+    <header className="flex shrink-0 items-center gap-2 border-b border-line px-2 py-1.5 md:px-4">
+      <a
+        href="#/"
+        aria-label={t('conversation.toList')}
+        className="rounded-md p-1.5 text-ink-soft hover:bg-hover md:hidden"
+      >
+        <ArrowLeft size={18} aria-hidden />
+      </a>
+      <StatusDot status={shownStatus(c)} />
+      <div className="min-w-0 flex-1">
+        <h1 className="truncate text-[15px] font-semibold" title={c.title}>
+          {c.title || t('list.untitled')}
+        </h1>
+        <p className="flex flex-wrap gap-x-3 text-xs text-ink-soft">
+          {c.llm_model && <span className="max-w-48 truncate">{c.llm_model}</span>}
+          {c.selected_repository && (
+            <span className="max-w-64 truncate">
+              {c.selected_repository}
+              {c.selected_branch && ` · ${c.selected_branch}`}
+            </span>
+          )}
+          <span
+            className="tabular-nums"
+            title={t('conversation.tokens', {
+              prompt: count(total.prompt, i18n.language),
+              completion: count(total.completion, i18n.language),
+            })}
+          >
+            {money(total.cost, i18n.language)} ·{' '}
+            {t('conversation.tokensShort', {
+              count: total.prompt + total.completion,
+              total: count(total.prompt + total.completion, i18n.language),
+            })}
+          </span>
+        </p>
+      </div>
+      <Menu
+        trigger={
+          <IconButton label={t('conversation.actions')}>
+            <MoreHorizontal size={18} aria-hidden />
+          </IconButton>
+        }
+      >
+        <MenuItem icon={<Pencil size={15} aria-hidden />} onSelect={() => setRenaming(true)}>
+          {t('list.rename')}
+        </MenuItem>
+        <MenuItem icon={<GitFork size={15} aria-hidden />} onSelect={onFork}>
+          {t('conversation.fork')}
+        </MenuItem>
+        <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate()}>
+          {t('conversation.download')}
+        </MenuItem>
+        <MenuSeparator />
+        <MenuItem icon={<Trash2 size={15} aria-hidden />} danger onSelect={remove}>
+          {t('list.delete')}
+        </MenuItem>
+      </Menu>
+      {renaming && <Rename conversation={c} onDone={() => setRenaming(false)} />}
+    </header>
+  );
+}

@@ -1,0 +1,207 @@
+import clsx from 'clsx';
+import { Braces, Pause, Route, Scissors, ShieldQuestion, Sparkles, Square, TriangleAlert } from 'lucide-react';
+import { memo, type ReactNode, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import { Aside } from './Aside';
+import { Code } from './Code';
+import type { Failure, Item, Message, Note, Raw, Status, Thought } from './fold';
+import { Image } from './Image';
+import { Markdown } from './Markdown';
+import { StepView } from './StepView';
+
+interface Props {
+  item: Item;
+  marked: boolean;
+  status: Status;
+  onFork: (eventId: string) => void;
+}
+
+export const ItemView = memo(
+  function ItemView({ item, marked, status, onFork }: Props) {
+    return (
+      <div
+        className={clsx(
+          'group/item relative',
+          item.type === 'step' ? 'pb-1.5' : 'pb-2.5',
+          marked && '-mx-2 rounded-md bg-warn-soft px-2 pt-2',
+        )}
+      >
+        <View item={item} status={status} onFork={onFork} />
+      </div>
+    );
+  },
+  // Every fold makes new items; what they show is compared.
+  (a, b) => a.marked === b.marked && a.status === b.status && same(a.item, b.item),
+);
+
+function same(a: Item, b: Item): boolean {
+  if (a.key !== b.key || a.type !== b.type) return false;
+  if (a.type !== 'step' || b.type !== 'step') return true;
+  return a.state === b.state && a.cost === b.cost && a.answer === b.answer;
+}
+
+function View({ item, status, onFork }: Omit<Props, 'marked'>): ReactNode {
+  switch (item.type) {
+    case 'message':
+      return <MessageView item={item} onFork={onFork} />;
+    case 'thought':
+      return <ThoughtView item={item} />;
+    case 'step':
+      return (
+        <StepView
+          step={item}
+          waiting={status === 'waiting_for_confirmation'}
+          running={status === 'running'}
+          onFork={onFork}
+        />
+      );
+    case 'failure':
+      return <FailureView item={item} />;
+    case 'note':
+      return <NoteView item={item} />;
+    case 'raw':
+      return <RawView item={item} />;
+  }
+}
+
+function MessageView({ item, onFork }: { item: Message; onFork: (eventId: string) => void }) {
+  const { t } = useTranslation();
+  const text = item.content
+    .map((part) => (part.type === 'text' ? part.text : ''))
+    .join('\n')
+    .trim();
+  const images = item.content.flatMap((part) => (part.type === 'image' ? part.urls : []));
+  const user = item.from === 'user';
+  return (
+    <article
+      aria-label={t(`timeline.from.${user ? 'user' : item.from === 'agent' ? 'agent' : 'environment'}`)}
+      className={clsx(user && 'flex flex-col items-end')}
+    >
+      {item.reasoning !== '' && <Reasoning text={item.reasoning} />}
+      <div
+        className={clsx(
+          user
+            ? 'max-w-[90%] rounded-lg bg-accent-soft px-3.5 py-2.5'
+            : item.from !== 'agent' && 'rounded-md border border-line bg-canvas px-3 py-2 text-sm',
+        )}
+      >
+        {user ? <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</p> : <Markdown text={text} />}
+        {images.length > 0 && (
+          <div className="mt-2 flex flex-wrap gap-2">
+            {images.map((url, i) => (
+              <Image key={i} url={url} />
+            ))}
+          </div>
+        )}
+      </div>
+      <Aside at={item.at} eventId={item.key} text={text} onFork={onFork} />
+    </article>
+  );
+}
+
+function Reasoning({ text }: { text: string }) {
+  const { t } = useTranslation();
+  return (
+    <details className="mb-1.5 text-sm text-ink-soft">
+      <summary className="inline-flex items-center gap-1.5 rounded-sm hover:text-ink">
+        <Sparkles size={13} aria-hidden />
+        {t('timeline.reasoning')}
+      </summary>
+      <p className="mt-1 border-l-2 border-line pl-3 whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</p>
+    </details>
+  );
+}
+
+function ThoughtView({ item }: { item: Thought }) {
+  return (
+    <div>
+      {item.reasoning !== '' && <Reasoning text={item.reasoning} />}
+      {item.text !== '' && <Markdown text={item.text} />}
+    </div>
+  );
+}
+
+function FailureView({ item }: { item: Failure }) {
+  const { t } = useTranslation();
+  return (
+    <section
+      aria-label={t('timeline.failure')}
+      className="flex gap-2.5 rounded-md border border-bad bg-bad-soft px-3 py-2.5 text-sm"
+    >
+      <TriangleAlert size={16} className="mt-0.5 shrink-0 text-bad" aria-hidden />
+      <div className="min-w-0">
+        <p className="font-medium text-bad">{t('timeline.failure')}</p>
+        <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{item.detail}</p>
+        <p className="mt-1 flex flex-wrap gap-x-3 text-xs text-ink-soft">
+          <code className="font-mono">{item.code}</code>
+          {item.action === 'settings' && (
+            <a href="#/settings/model" className="text-accent-text underline">
+              {t('timeline.toSettings')}
+            </a>
+          )}
+        </p>
+      </div>
+    </section>
+  );
+}
+
+const noteIcons = {
+  paused: Pause,
+  interrupted: Square,
+  condensed: Scissors,
+  stuck: ShieldQuestion,
+  moved: Route,
+  model: Sparkles,
+};
+
+function NoteView({ item }: { item: Note }) {
+  const { t } = useTranslation();
+  const Icon = noteIcons[item.note];
+  const line = (
+    <>
+      <Icon size={13} aria-hidden />
+      {t(`timeline.notes.${item.note}`, { detail: item.detail })}
+    </>
+  );
+  if (item.note === 'condensed' && item.detail !== '') {
+    return (
+      <details className="text-[13px] text-ink-soft">
+        <summary className="flex items-center gap-1.5">{line}</summary>
+        <div className="mt-1 border-l-2 border-line pl-3">
+          <Markdown text={item.detail} />
+        </div>
+      </details>
+    );
+  }
+  return <p className="flex items-center gap-1.5 text-[13px] text-ink-soft">{line}</p>;
+}
+
+/** Events that have no view of their own: the system prompt, hooks, kinds to come. */
+function RawView({ item }: { item: Raw }) {
+  const { t } = useTranslation();
+  const [open, setOpen] = useState(false);
+  const label =
+    item.kind === 'SystemPromptEvent'
+      ? t('timeline.systemPrompt')
+      : item.kind === 'HookExecutionEvent'
+        ? t('timeline.hook')
+        : item.kind;
+  return (
+    <details className="text-[13px] text-ink-soft" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="flex items-center gap-1.5 hover:text-ink">
+        <Braces size={13} aria-hidden />
+        {label}
+      </summary>
+      {open && (
+        <div className="prose mt-1 max-h-96 overflow-y-auto">
+          <Code text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
+        </div>
+      )}
+    </details>
+  );
+}
+
+function rawText(item: Raw): string {
+  const prompt = item.event.system_prompt as { text?: unknown } | undefined;
+  return typeof prompt?.text === 'string' ? prompt.text : JSON.stringify(item.event, null, 2);
+}

@@ -1,0 +1,94 @@
+import { memo, type ReactNode, useEffect, useState } from 'react';
+import { useTranslation } from 'react-i18next';
+import ReactMarkdown, { type Components } from 'react-markdown';
+import remarkGfm from 'remark-gfm';
+import { Code } from './Code';
+
+// Texts of models are hostile: HTML in them is shown as text, addresses other than web
+// and mail ones are dropped, images are never loaded, and links say where they go.
+const components: Components = {
+  a: ({ href, children }) => <SafeLink href={href}>{children}</SafeLink>,
+  img: ({ src, alt }) => <BlockedImage src={typeof src === 'string' ? src : ''} alt={alt ?? ''} />,
+  pre: ({ children }) => <>{children}</>,
+  code: ({ className, children }) => {
+    const language = /language-([\w+-]+)/.exec(className ?? '')?.[1];
+    const text = String(children ?? '');
+    return language !== undefined || text.includes('\n') ? (
+      <Code text={text.replace(/\n$/, '')} language={language ?? ''} />
+    ) : (
+      <code>{children}</code>
+    );
+  },
+  // Headings of a message are not headings of the page.
+  h1: ({ children }) => <p className="text-lg font-semibold">{children}</p>,
+  h2: ({ children }) => <p className="text-base font-semibold">{children}</p>,
+  h3: ({ children }) => <p className="font-semibold">{children}</p>,
+  h4: ({ children }) => <p className="font-semibold">{children}</p>,
+  h5: ({ children }) => <p className="font-semibold">{children}</p>,
+  h6: ({ children }) => <p className="font-semibold">{children}</p>,
+  input: ({ checked }) => <span aria-hidden>{checked ? '☑ ' : '☐ '}</span>,
+};
+
+const plugins = [remarkGfm];
+
+export const Markdown = memo(function Markdown({ text }: { text: string }) {
+  return (
+    <div className="prose">
+      <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={safeUrl}>
+        {text}
+      </ReactMarkdown>
+    </div>
+  );
+});
+
+/** Absolute web and mail addresses; what is relative would point into Parley itself. */
+export function safeUrl(url: string): string {
+  try {
+    const parsed = new URL(url);
+    return ['http:', 'https:', 'mailto:'].includes(parsed.protocol) ? parsed.href : '';
+  } catch {
+    return '';
+  }
+}
+
+function hostOf(href: string): string {
+  const url = new URL(href);
+  return url.protocol === 'mailto:' ? url.pathname : url.host;
+}
+
+function SafeLink({ href, children }: { href: string | undefined; children: ReactNode }) {
+  if (!href) return <span>{children}</span>;
+  const host = hostOf(href);
+  const shown = String(children);
+  return (
+    <a
+      href={href}
+      title={href}
+      target="_blank"
+      rel="noopener noreferrer nofollow"
+      className="text-accent-text underline underline-offset-2"
+    >
+      {children}
+      {!shown.includes(host) && <span className="text-ink-soft no-underline"> ({host})</span>}
+    </a>
+  );
+}
+
+function BlockedImage({ src, alt }: { src: string; alt: string }) {
+  const { t } = useTranslation();
+  return (
+    <span className="inline-block rounded-md border border-dashed border-line-strong px-2 py-0.5 text-[13px] text-ink-soft">
+      {t('timeline.image')} {alt && `“${alt}”`} {src && <SafeLink href={src}>{t('timeline.openImage')}</SafeLink>}
+    </span>
+  );
+}
+
+/** Text that grows while it is read: it is set as markdown, a few times a second at most. */
+export function Streaming({ text }: { text: string }) {
+  const [shown, setShown] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setShown(text), 60);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return <Markdown text={shown.length > text.length ? text : shown} />;
+}

@@ -1,0 +1,239 @@
+// One conversation as it is now: the tail of its log first, older pages when they are
+// asked for, and what comes live. It reconnects by itself and goes on after the last
+// event it knows.
+import { api, ask, base, type Conversation } from '../api/client';
+import { type Frame, Stream, type StreamState } from '../api/sse';
+import { currentKey, refuseKey } from '../session/session';
+import { isEvent, parseEvent, record, text } from './events';
+import { fold, type Status, type Timeline } from './fold';
+import { EventLog } from './log';
+
+export interface Draft {
+  text: string;
+  reasoning: string;
+}
+
+export interface FeedState {
+  ready: boolean; // the tail is there
+  missing: boolean; // there is no such conversation, or it was deleted
+  failed: Error | null; // why it could not be opened
+  connection: StreamState;
+  timeline: Timeline;
+  draft: Draft | null; // an answer that is being written
+  notice: string; // trouble that the server tells of
+  older: 'none' | 'some' | 'loading';
+  status: Status | null; // of the agent, where the known events do not tell it
+}
+
+const tail = 200;
+const page = 100;
+
+const empty: Timeline = fold(new EventLog(0));
+
+export class Feed {
+  readonly #id: string;
+  readonly #listeners = new Set<() => void>();
+  #log: EventLog | null = null;
+  #stream: Stream | null = null;
+  #until = 0; // the number up to which events make the tail
+  #dirty = false;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #closed = false;
+  #retry: ReturnType<typeof setTimeout> | null = null;
+  #state: FeedState = {
+    ready: false,
+    missing: false,
+    failed: null,
+    connection: 'connecting',
+    timeline: empty,
+    draft: null,
+    notice: '',
+    older: 'none',
+    status: null,
+  };
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  get = (): FeedState => this.#state;
+
+  open(conversation: Conversation | undefined): void {
+    this.#closed = false;
+    if (conversation?.execution_status) this.#set({ status: conversation.execution_status });
+    void this.#begin();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stream?.close();
+    this.#stream = null;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#retry !== null) clearTimeout(this.#retry);
+    this.#timer = null;
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#log === null) {
+      let total: number;
+      try {
+        total = await ask(
+          api.GET('/api/v1/conversation/{conversation_id}/events/count', {
+            params: { path: { conversation_id: this.#id } },
+          }),
+        );
+      } catch (error) {
+        if (this.#closed) return;
+        this.#set({ failed: error as Error, connection: 'waiting' });
+        this.#retry = setTimeout(() => void this.#begin(), 2000);
+        return;
+      }
+      if (this.#closed) return;
+      this.#log = new EventLog(Math.max(0, total - tail));
+      this.#until = total;
+      this.#set({ failed: null });
+    }
+    const log = this.#log;
+    this.#stream = new Stream({
+      url: () => `${base}/api/v1/conversation/${this.#id}/events/stream?after_seq=${log.high - 1}`,
+      headers: (): Record<string, string> => {
+        const key = currentKey();
+        return key === null ? {} : { Authorization: `Bearer ${key}` };
+      },
+      onFrame: (frame) => this.#frame(log, frame),
+      onState: (connection) => {
+        // Pieces of an answer that were missed do not come again.
+        if (connection !== this.#state.connection)
+          this.#set({ connection, ...(connection === 'waiting' ? { draft: null } : {}) });
+        if (connection === 'open' && this.#until === 0) this.#flush();
+      },
+      onRefused: (status) => {
+        if (status === 401) refuseKey(currentKey());
+        if (status === 404) this.#set({ missing: true });
+        return status !== 401 && status !== 404;
+      },
+    });
+  }
+
+  #frame(log: EventLog, frame: Frame): void {
+    if (frame.id !== '') {
+      const event = parseEvent(frame.data);
+      // What cannot be read is kept as an empty place: the log must have no gap.
+      const seq = Number(frame.id);
+      const stored = event ?? { id: `unreadable-${seq}`, kind: 'Unreadable', timestamp: '', source: 'environment' };
+      if (!log.add(seq, stored)) return;
+      const ends = stored.source === 'agent' || stored.kind.endsWith('ErrorEvent') || stored.key === 'execution_status';
+      if (ends && this.#state.draft) this.#set({ draft: null });
+      if (this.#state.notice !== '') this.#set({ notice: '' });
+      this.#changed(log);
+      return;
+    }
+    switch (frame.event) {
+      case 'delta':
+        return this.#delta(frame.data);
+      case 'notice':
+        this.#set({ notice: text(parseEvent(frame.data)?.detail) });
+        return;
+      case 'state': {
+        const status = text(record(parseEvent(frame.data)?.value).execution_status);
+        if (status !== '') this.#set({ status: status as Status });
+        return;
+      }
+      case 'deleted':
+        this.#set({ missing: true });
+        this.#stream?.close();
+    }
+  }
+
+  #delta(data: string): void {
+    const event = parseEvent(data);
+    if (!event) return;
+    const draft = this.#state.draft ?? { text: '', reasoning: '' };
+    this.#state = {
+      ...this.#state,
+      draft: { text: draft.text + text(event.content), reasoning: draft.reasoning + text(event.reasoning_content) },
+    };
+    this.#schedule();
+  }
+
+  #changed(log: EventLog): void {
+    this.#dirty = true;
+    if (!this.#state.ready && log.high >= this.#until) this.#flush();
+    else if (this.#state.ready) this.#schedule();
+  }
+
+  // Bursts of events and pieces of text make one change of the page.
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => this.#flush(), 40);
+  }
+
+  #flush(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const log = this.#log;
+    if (!log) return;
+    if (this.#dirty || !this.#state.ready) {
+      this.#dirty = false;
+      const timeline = fold(log);
+      const older = this.#state.older === 'loading' ? 'loading' : log.low > 0 ? 'some' : 'none';
+      this.#state = { ...this.#state, ready: true, timeline, status: timeline.status ?? this.#state.status, older };
+    }
+    this.#tell();
+  }
+
+  #set(change: Partial<FeedState>): void {
+    this.#state = { ...this.#state, ...change };
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const each of this.#listeners) each();
+  }
+
+  /** Loads the page before the oldest known event. */
+  async loadOlder(): Promise<void> {
+    const log = this.#log;
+    if (!log || !this.#state.ready || this.#state.older !== 'some') return;
+    const oldest = log.at(log.low);
+    if (!oldest) return;
+    this.#set({ older: 'loading' });
+    try {
+      const got = await ask(
+        api.GET('/api/v1/conversation/{conversation_id}/events/search', {
+          params: {
+            path: { conversation_id: this.#id },
+            query: { sort_order: 'TIMESTAMP_DESC', page_id: oldest.id, limit: page },
+          },
+        }),
+      );
+      // The page begins with the event that is known and goes down by one.
+      if (got.items[0]?.id !== oldest.id) throw new Error('the log has changed');
+      const from = log.low;
+      got.items.forEach((event, i) => {
+        if (isEvent(event)) log.add(from - i, event);
+      });
+      this.#dirty = true;
+      this.#state = { ...this.#state, older: log.low > 0 ? 'some' : 'none' };
+      this.#flush();
+    } catch {
+      this.#set({ older: 'some' }); // it is asked for again when the user scrolls
+    }
+  }
+
+  /** Loads pages until an event is there; reports whether it is. */
+  async reach(eventId: string): Promise<boolean> {
+    for (let pages = 0; pages < 200; pages++) {
+      if (this.#log?.numberOf(eventId) !== undefined) return true;
+      const before = this.#log?.low ?? 0;
+      if (before === 0) return false;
+      await this.loadOlder();
+      if (this.#log?.low === before) return false;
+    }
+    return false;
+  }
+}

@@ -1,0 +1,286 @@
+// What the timeline shows, as a fold over the known range of the log.
+import { eventTime } from '../lib/format';
+import { type LogEvent, number, type Part, parts, plainText, record, text } from './events';
+import type { EventLog } from './log';
+
+export type Risk = 'UNKNOWN' | 'LOW' | 'MEDIUM' | 'HIGH';
+export type StepState = 'open' | 'done' | 'failed' | 'rejected' | 'unknown';
+export type Status =
+  | 'idle'
+  | 'running'
+  | 'paused'
+  | 'waiting_for_confirmation'
+  | 'finished'
+  | 'error'
+  | 'stuck'
+  | 'deleting';
+
+interface Common {
+  key: string; // the id of the event it began with
+  seq: number;
+  at: string;
+}
+
+export interface Message extends Common {
+  type: 'message';
+  from: string; // source of the event
+  content: Part[];
+  reasoning: string;
+}
+
+export interface Thought extends Common {
+  type: 'thought';
+  text: string;
+  reasoning: string;
+}
+
+export interface Step extends Common {
+  type: 'step';
+  tool: string;
+  callId: string;
+  action: Record<string, unknown>;
+  args: string; // as the model wrote them
+  summary: string;
+  risk: Risk;
+  state: StepState;
+  result: Record<string, unknown> | null;
+  error: string; // why it failed or was refused
+  seconds: number | null; // until it was answered
+  cost: number | null; // of the model call that asked for it; once for several steps
+  answer: string; // id of the event that answered it
+}
+
+export interface Failure extends Common {
+  type: 'failure';
+  code: string;
+  detail: string;
+  action: string; // none, retry, settings
+}
+
+export interface Note extends Common {
+  type: 'note';
+  note: 'paused' | 'interrupted' | 'condensed' | 'stuck' | 'moved' | 'model';
+  detail: string;
+}
+
+export interface Raw extends Common {
+  type: 'raw';
+  kind: string;
+  event: LogEvent;
+}
+
+export type Item = Message | Thought | Step | Failure | Note | Raw;
+
+export interface Task {
+  title: string;
+  status: string;
+  notes: string;
+}
+
+export interface Usage {
+  cost: number;
+  prompt: number;
+  completion: number;
+}
+
+export interface Timeline {
+  items: Item[];
+  status: Status | null; // null: no event in the range tells
+  usage: Usage | null;
+  notes: Record<string, unknown>; // agent_state
+  notesAt: string;
+  tasks: Task[];
+  waiting: Step[]; // steps without an answer
+  failures: number[]; // places in items of what went wrong
+  model: string | null;
+}
+
+/** Folds the known range. The result depends on the events alone, not on how they came. */
+export function fold(log: EventLog): Timeline {
+  const folder = new Folder(log.low === 0);
+  for (const [seq, event] of log.range()) folder.add(seq, event);
+  return folder.finish();
+}
+
+class Folder {
+  readonly #items: Item[] = [];
+  readonly #steps = new Map<string, Step>(); // by tool call
+  readonly #byAction = new Map<string, Step>();
+  #status: Status | null = null;
+  #usage: Usage | null;
+  #notes: Record<string, unknown> = {};
+  #notesAt = '';
+  #tasks: Task[] = [];
+  #model: string | null = null;
+  #answer: Step | null = null; // first step of the last answer, which its cost is shown at
+
+  constructor(fromStart: boolean) {
+    this.#usage = fromStart ? { cost: 0, prompt: 0, completion: 0 } : null;
+  }
+
+  add(seq: number, event: LogEvent): void {
+    const common: Common = { key: event.id, seq, at: event.timestamp };
+    switch (event.kind) {
+      case 'MessageEvent':
+        return this.#message(common, event);
+      case 'ActionEvent':
+        return this.#action(common, event);
+      case 'ObservationEvent':
+      case 'UserRejectObservation':
+      case 'AgentErrorEvent':
+        return this.#outcome(common, event);
+      case 'ConversationStateUpdateEvent':
+        return this.#state(common, event);
+      case 'ConversationErrorEvent':
+        this.#items.push({
+          ...common,
+          type: 'failure',
+          code: text(event.code),
+          detail: text(event.detail),
+          action: text(record(event.classification).user_action),
+        });
+        return;
+      case 'PauseEvent':
+        this.#items.push({ ...common, type: 'note', note: 'paused', detail: '' });
+        return;
+      case 'InterruptEvent':
+        this.#items.push({ ...common, type: 'note', note: 'interrupted', detail: '' });
+        return;
+      case 'Condensation':
+        this.#items.push({ ...common, type: 'note', note: 'condensed', detail: text(event.summary) });
+        return;
+      case 'CondensationRequest':
+        return;
+      default:
+        this.#items.push({ ...common, type: 'raw', kind: event.kind, event });
+    }
+  }
+
+  #message(common: Common, event: LogEvent): void {
+    const message = record(event.llm_message);
+    this.#answer = null;
+    this.#items.push({
+      ...common,
+      type: 'message',
+      from: event.source,
+      content: parts(message.content),
+      reasoning: text(message.reasoning_content),
+    });
+  }
+
+  #action(common: Common, event: LogEvent): void {
+    const said = plainText(event.thought);
+    const reasoning = text(event.reasoning_content);
+    if (said !== '' || reasoning !== '') {
+      this.#items.push({ ...common, key: `${common.key}/thought`, type: 'thought', text: said, reasoning });
+    }
+    const call = record(event.tool_call);
+    const step: Step = {
+      ...common,
+      type: 'step',
+      tool: text(event.tool_name),
+      callId: text(event.tool_call_id),
+      action: record(event.action),
+      args: text(call.arguments),
+      summary: text(event.summary),
+      risk: riskOf(event.security_risk),
+      state: 'open',
+      result: null,
+      error: '',
+      seconds: null,
+      cost: null,
+      answer: '',
+    };
+    this.#items.push(step);
+    this.#steps.set(step.callId, step);
+    this.#byAction.set(event.id, step);
+    this.#answer ??= step;
+  }
+
+  #outcome(common: Common, event: LogEvent): void {
+    this.#answer = null;
+    const step = this.#byAction.get(text(event.action_id)) ?? this.#steps.get(text(event.tool_call_id));
+    if (!step) return; // its action is in a part of the log that is not loaded
+    step.answer = event.id;
+    step.seconds = Math.max(0, (eventTime(common.at).getTime() - eventTime(step.at).getTime()) / 1000);
+    if (event.kind === 'UserRejectObservation') {
+      step.state = 'rejected';
+      step.error = text(event.rejection_reason);
+      return;
+    }
+    if (event.kind === 'AgentErrorEvent') {
+      step.state = 'failed';
+      step.error = text(event.error);
+      return;
+    }
+    const result = record(event.observation);
+    step.result = result;
+    const code = number(result.exit_code);
+    step.state = result.is_error === true || (code !== null && code > 0) ? 'failed' : 'done';
+    if (Array.isArray(result.task_list)) this.#tasks = result.task_list.map(taskOf);
+  }
+
+  #state(common: Common, event: LogEvent): void {
+    const value = event.value;
+    switch (event.key) {
+      case 'execution_status':
+        this.#status = text(value) as Status;
+        this.#answer = null;
+        if (value === 'stuck') this.#items.push({ ...common, type: 'note', note: 'stuck', detail: '' });
+        return;
+      case 'stats':
+        return this.#stats(value);
+      case 'agent_state':
+        this.#notes = record(value);
+        this.#notesAt = common.at;
+        return;
+      case 'leaf_event_id':
+        this.#items.push({ ...common, type: 'note', note: 'moved', detail: '' });
+        return;
+      case 'current_model_id':
+        this.#model = text(value);
+        this.#items.push({ ...common, type: 'note', note: 'model', detail: text(value) });
+    }
+  }
+
+  #stats(value: unknown): void {
+    const total: Usage = { cost: 0, prompt: 0, completion: 0 };
+    for (const each of Object.values(record(record(value).usage_to_metrics))) {
+      const metrics = record(each);
+      const tokens = record(metrics.accumulated_token_usage);
+      total.cost += number(metrics.accumulated_cost) ?? 0;
+      total.prompt += number(tokens.prompt_tokens) ?? 0;
+      total.completion += number(tokens.completion_tokens) ?? 0;
+    }
+    if (this.#usage && this.#answer) this.#answer.cost = Math.max(0, total.cost - this.#usage.cost);
+    this.#usage = total;
+  }
+
+  finish(): Timeline {
+    const waiting = this.#items.filter((item): item is Step => item.type === 'step' && item.state === 'open');
+    const failures: number[] = [];
+    this.#items.forEach((item, at) => {
+      if (item.type === 'failure' || (item.type === 'step' && item.state === 'failed')) failures.push(at);
+    });
+    return {
+      items: this.#items,
+      status: this.#status,
+      usage: this.#usage,
+      notes: this.#notes,
+      notesAt: this.#notesAt,
+      tasks: this.#tasks,
+      waiting,
+      failures,
+      model: this.#model,
+    };
+  }
+}
+
+function riskOf(value: unknown): Risk {
+  return value === 'LOW' || value === 'MEDIUM' || value === 'HIGH' ? value : 'UNKNOWN';
+}
+
+function taskOf(value: unknown): Task {
+  const task = record(value);
+  return { title: text(task.title), status: text(task.status), notes: text(task.notes) };
+}

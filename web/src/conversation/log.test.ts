@@ -1,0 +1,131 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LogEvent } from './events';
+import { fold } from './fold';
+import { EventLog } from './log';
+
+/** A log with runs of everything the fold looks at. */
+function story(length: number): LogEvent[] {
+  const kinds = ['user', 'action', 'stats', 'observation', 'error', 'status', 'pause', 'strange'];
+  return Array.from({ length }, (_, n) => {
+    const base = {
+      id: `e${n}`,
+      timestamp: `2026-01-01T00:00:${String(n % 60).padStart(2, '0')}.000000`,
+      source: 'agent',
+    };
+    const call = `call-${n - (n % kinds.length)}`;
+    switch (kinds[n % kinds.length]) {
+      case 'user':
+        return { ...base, kind: 'MessageEvent', source: 'user', llm_message: { content: [{ text: `hello ${n}` }] } };
+      case 'action':
+        return {
+          ...base,
+          kind: 'ActionEvent',
+          thought: [{ text: 'so' }],
+          tool_name: 'terminal',
+          tool_call_id: call,
+          action: { kind: 'TerminalAction', command: 'ls' },
+          tool_call: { arguments: '{}' },
+          security_risk: 'LOW',
+        };
+      case 'stats':
+        return {
+          ...base,
+          kind: 'ConversationStateUpdateEvent',
+          key: 'stats',
+          value: {
+            usage_to_metrics: { agent: { accumulated_cost: n / 100, accumulated_token_usage: { prompt_tokens: n } } },
+          },
+        };
+      case 'observation':
+        return { ...base, kind: 'ObservationEvent', tool_call_id: call, observation: { content: [{ text: 'x' }] } };
+      case 'error':
+        return { ...base, kind: 'ConversationErrorEvent', code: 'C', detail: 'd' };
+      case 'status':
+        return { ...base, kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' };
+      case 'pause':
+        return { ...base, kind: 'PauseEvent' };
+      default:
+        return { ...base, kind: 'KindOfTomorrow', what: { is: ['this'] } };
+    }
+  });
+}
+
+/** What arrives: pages downwards from the anchor, the stream upwards, both again after breaks. */
+const deliveries = fc
+  .record({ length: fc.integer({ min: 0, max: 60 }), seed: fc.infiniteStream(fc.nat(1000)) })
+  .chain(({ length }) =>
+    fc.record({
+      length: fc.constant(length),
+      anchor: fc.integer({ min: 0, max: length }),
+      order: fc.shuffledSubarray(
+        Array.from({ length }, (_, n) => n),
+        { minLength: length, maxLength: length },
+      ),
+      again: fc.array(fc.nat(Math.max(0, length - 1)), { maxLength: 30 }),
+    }),
+  );
+
+describe('EventLog', () => {
+  it('is the same range, and folds to the same timeline, in whatever order and how often events come', () => {
+    fc.assert(
+      fc.property(deliveries, ({ length, anchor, order, again }) => {
+        const events = story(length);
+        const straight = new EventLog(0);
+        events.forEach((event, n) => {
+          straight.add(n, event);
+        });
+        const mixed = new EventLog(anchor);
+        for (const n of [...order, ...again]) {
+          const event = events[n];
+          if (event) mixed.add(n, event);
+        }
+        expect([mixed.low, mixed.high]).toEqual([0, length]);
+        expect(fold(mixed)).toEqual(fold(straight));
+      }),
+    );
+  });
+
+  it('never has a gap: a hole ends the range until it is filled', () => {
+    fc.assert(
+      fc.property(deliveries, ({ length, anchor, order }) => {
+        const events = story(length);
+        const log = new EventLog(anchor);
+        const have = new Set<number>();
+        for (const n of order) {
+          log.add(n, events[n] as LogEvent);
+          have.add(n);
+          for (let at = log.low; at < log.high; at++) expect(have.has(at)).toBe(true);
+          expect(have.has(log.high)).toBe(false);
+          expect(have.has(log.low - 1)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  it('tells a new event from one that it has', () => {
+    const log = new EventLog(5);
+    const [event] = story(1) as [LogEvent];
+    expect(log.add(5, event)).toBe(true);
+    expect(log.add(5, event)).toBe(false);
+    expect(log.add(-1, event)).toBe(false);
+    expect(log.add(Number.NaN, event)).toBe(false);
+  });
+
+  it('folds in time that grows with the log and no faster', () => {
+    const take = (length: number) => {
+      const log = new EventLog(0);
+      story(length).forEach((event, n) => {
+        log.add(n, event);
+      });
+      const times = Array.from({ length: 5 }, () => {
+        const start = performance.now();
+        fold(log);
+        return performance.now() - start;
+      });
+      return Math.min(...times);
+    };
+    take(2_000); // warm
+    expect(take(20_000)).toBeLessThan(40 * Math.max(1, take(2_000)));
+  });
+});

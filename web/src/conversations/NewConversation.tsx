@@ -1,0 +1,192 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { ChevronDown, FlaskConical, KeyRound, TriangleAlert } from 'lucide-react';
+import { useState } from 'react';
+import { Trans, useTranslation } from 'react-i18next';
+import type { Provider, Schema } from '../api/client';
+import {
+  type MessageContent,
+  type Settings,
+  sandboxSpecs,
+  serverInfo,
+  settings,
+  startConversation,
+} from '../api/queries';
+import { Composer } from '../conversation/Composer';
+import { explainError } from '../lib/errors';
+import { go } from '../lib/router';
+import { Button } from '../ui/Button';
+import { SelectField } from '../ui/Field';
+import { toastError } from '../ui/Toast';
+import { type Chosen, RepositoryPicker } from './RepositoryPicker';
+
+type Start = Schema['AppConversationStartRequest'];
+
+export function NewConversation() {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const info = useQuery(serverInfo);
+  const stored = useQuery(settings);
+  const [profile, setProfile] = useState('');
+  const [spec, setSpec] = useState('');
+  const [repository, setRepository] = useState<Chosen | null>(null);
+
+  const start = async (content: MessageContent, title?: string) => {
+    const body: Partial<Start> = { initial_message: { role: 'user', content, run: true } };
+    if (title) body.title = title;
+    if (profile !== '') body.llm_profile = profile;
+    if (spec !== '') body.sandbox_spec_id = spec;
+    if (repository) {
+      body.selected_repository = repository.name;
+      body.git_provider = repository.provider;
+      if (repository.branch !== '') body.selected_branch = repository.branch;
+    }
+    try {
+      const id = await startConversation(body as Start);
+      void client.invalidateQueries({ queryKey: ['conversations'] });
+      go(`#/c/${id}`);
+    } catch (error) {
+      toastError(explainError(error, t));
+      throw error;
+    }
+  };
+
+  const configured = (stored.data?.agent_settings.llm.model ?? '') !== '' || profile !== '';
+  const demo = info.data?.demo === true;
+  const known = info.isSuccess && !stored.isPending;
+  return (
+    <div className="min-h-0 flex-1 overflow-y-auto">
+      <div className="mx-auto flex min-h-full max-w-2xl flex-col justify-center gap-5 p-4 py-8">
+        <h1 className="text-center text-2xl font-semibold">{t('new.title')}</h1>
+        <Composer
+          onSend={start}
+          placeholder={t('new.placeholder')}
+          label={t('new.message')}
+          draftKey="new"
+          rows={3}
+          autoFocus={matchMedia('(min-width: 48rem)').matches}
+        />
+        <Options
+          settings={stored.data ?? null}
+          profile={profile}
+          onProfile={setProfile}
+          spec={spec}
+          onSpec={setSpec}
+          repository={repository}
+          onRepository={setRepository}
+        />
+        {known && !configured && (demo ? <Demo onStart={start} /> : <NoModel />)}
+        {stored.error && <p className="text-sm text-bad">{explainError(stored.error, t)}</p>}
+      </div>
+    </div>
+  );
+}
+
+function Demo({ onStart }: { onStart: (content: MessageContent, title: string) => Promise<unknown> }) {
+  const { t } = useTranslation();
+  const [busy, setBusy] = useState(false);
+  const script = t('new.demo.script');
+  const run = async () => {
+    setBusy(true);
+    try {
+      await onStart([{ type: 'text', text: script, cache_prompt: false }], t('new.demo.name'));
+    } catch {
+      // it was told
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section aria-labelledby="demo" className="rounded-lg border border-line bg-canvas p-4">
+      <h2 id="demo" className="flex items-center gap-2 font-semibold">
+        <FlaskConical size={17} className="text-accent-text" aria-hidden />
+        {t('new.demo.title')}
+      </h2>
+      <p className="mt-1 text-sm text-ink-soft">
+        <Trans i18nKey="new.demo.text" components={{ code: <code className="font-mono text-[13px] text-ink" /> }} />
+      </p>
+      <div className="mt-3 flex flex-wrap gap-2">
+        <Button kind="primary" disabled={busy} onClick={() => void run()}>
+          {t('new.demo.start')}
+        </Button>
+        <Button icon={<KeyRound size={15} aria-hidden />} onClick={() => go('#/settings/model')}>
+          {t('new.demo.model')}
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+function NoModel() {
+  const { t } = useTranslation();
+  return (
+    <section className="rounded-lg border border-line bg-warn-soft p-4">
+      <h2 className="flex items-center gap-2 font-semibold text-warn">
+        <TriangleAlert size={17} aria-hidden />
+        {t('new.noModel.title')}
+      </h2>
+      <p className="mt-1 text-sm">{t('new.noModel.text')}</p>
+      <Button
+        className="mt-3"
+        kind="primary"
+        icon={<KeyRound size={15} aria-hidden />}
+        onClick={() => go('#/settings/model')}
+      >
+        {t('new.noModel.set')}
+      </Button>
+    </section>
+  );
+}
+
+interface OptionsProps {
+  settings: Settings | null;
+  profile: string;
+  onProfile: (name: string) => void;
+  spec: string;
+  onSpec: (id: string) => void;
+  repository: Chosen | null;
+  onRepository: (chosen: Chosen | null) => void;
+}
+
+/** What there is to choose; nothing that has one choice only. */
+function Options({ settings, profile, onProfile, spec, onSpec, repository, onRepository }: OptionsProps) {
+  const { t } = useTranslation();
+  const specs = useQuery(sandboxSpecs);
+  const profiles = Object.entries(settings?.llm_profiles.profiles ?? {});
+  const providers = Object.keys(settings?.provider_tokens_set ?? {}) as Provider[];
+  const manySpecs = (specs.data?.length ?? 0) > 1;
+  if (profiles.length === 0 && providers.length === 0 && !manySpecs) return null;
+  return (
+    <details
+      className="group rounded-lg border border-line"
+      open={repository !== null || profile !== '' || spec !== '' || undefined}
+    >
+      <summary className="flex list-none items-center gap-1.5 rounded-lg px-3.5 py-2 text-sm text-ink-soft hover:bg-hover">
+        <ChevronDown size={15} aria-hidden className="-rotate-90 transition-transform group-open:rotate-0" />
+        {t('new.options')}
+      </summary>
+      <div className="space-y-3 border-t border-line p-3.5">
+        {profiles.length > 0 && (
+          <SelectField label={t('new.model')} value={profile} onChange={(event) => onProfile(event.target.value)}>
+            <option value="">{t('new.modelDefault', { model: settings?.agent_settings.llm.model || '-' })}</option>
+            {profiles.map(([name, llm]) => (
+              <option key={name} value={name}>
+                {typeof llm.model === 'string' ? `${name} (${llm.model})` : name}
+              </option>
+            ))}
+          </SelectField>
+        )}
+        {providers.length > 0 && <RepositoryPicker providers={providers} chosen={repository} onChange={onRepository} />}
+        {manySpecs && (
+          <SelectField label={t('new.spec')} value={spec} onChange={(event) => onSpec(event.target.value)}>
+            <option value="">{t('new.specDefault')}</option>
+            {specs.data?.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.id}
+              </option>
+            ))}
+          </SelectField>
+        )}
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,34 @@
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { useTranslation } from 'react-i18next';
+import { serverInfo } from '../api/queries';
+import { go } from '../lib/router';
+import { Tabs } from '../ui/Tabs';
+import { GeneralSettings } from './GeneralSettings';
+import { ModelSettings } from './ModelSettings';
+
+export function SettingsPage({ tab }: { tab: string }) {
+  const { t } = useTranslation();
+  const info = useQuery(serverInfo);
+  const tabs: { value: string; label: string; content: ReactNode }[] = [
+    { value: 'model', label: t('settings.model.tab'), content: <ModelSettings /> },
+    { value: 'general', label: t('settings.general.tab'), content: <GeneralSettings /> },
+  ];
+  return (
+    <>
+      <div className="flex items-baseline justify-between gap-3 px-4 pt-4 pb-2">
+        <h1 className="text-lg font-semibold">{t('settings.title')}</h1>
+        {info.data && <p className="text-xs text-ink-soft">Parley {info.data.version}</p>}
+      </div>
+      <Tabs
+        value={tabs.some((each) => each.value === tab) ? tab : 'model'}
+        onChange={(value) => go(`#/settings/${value}`, true)}
+        label={t('settings.title')}
+        tabs={tabs.map((each) => ({
+          ...each,
+          content: <div className="mx-auto w-full max-w-2xl p-4 pb-10">{each.content}</div>,
+        }))}
+      />
+    </>
+  );
+}
