@@ -3,6 +3,7 @@ package socketio_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -509,7 +510,9 @@ func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	g := start(t, socketio.Config{MaxSessions: 2})
 	p := g.poll("")
-	w := g.wire("")
+	w := g.join()
+	v := g.join() // p is not connected to the namespace: it has to go
+	eventuallyGone(t, p)
 	for _, transport := range []string{"polling", "websocket"} {
 		query := "EIO=4&transport=" + transport
 		r, err := http.NewRequestWithContext(within(t), http.MethodGet, g.url+"?"+query, nil)
@@ -531,8 +534,114 @@ func TestSessionsAreBounded(t *testing.T) {
 	w.send("1")
 	w.closed()
 	eventually(t, "there is room again", func() bool { return g.server.Sessions() == 1 })
-	g.wire("")
-	p.must("40")
+	g.join()
+	v.send(`42["still here"]`)
+	v.want(`42["still here-back",[]]`)
+}
+
+func TestAStrangerMayNotSayMuch(t *testing.T) {
+	t.Parallel()
+	g := start(t, socketio.Config{})
+	long := `{"token":"` + strings.Repeat("x", 64<<10) + `"}`
+	w := g.wire("")
+	w.send("40" + long)
+	w.closed()
+	p := g.poll("")
+	if status, _ := p.post(`42["a",` + long + `]`); status != http.StatusBadRequest {
+		t.Errorf("%d", status)
+	}
+	g.join().send(`42["a",` + long + `]`) // one who is let in may
+}
+
+// A message takes longer than the pings' time-outs, both ways.
+func TestASlowLineIsASignOfLife(t *testing.T) {
+	t.Parallel()
+	const pause = 60 * time.Millisecond
+	g := start(t, socketio.Config{PingInterval: 40 * time.Millisecond, PingTimeout: time.Second})
+	t.Run("a WebSocket's message in parts", func(t *testing.T) {
+		t.Parallel()
+		w := g.join()
+		writer, err := w.conn.Writer(within(t), websocket.MessageText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		part := strings.Repeat("x", 8<<10) // more than the library keeps
+		for i := range 40 {
+			text := part
+			if i == 0 {
+				text = `42["slow","` + part
+			}
+			if _, err := writer.Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+		}
+		if _, err := writer.Write([]byte(`"]`)); err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.want(`42["slow-back",["` + strings.Repeat(part, 40) + `"]]`)
+	})
+	t.Run("a message that the client takes slowly", func(t *testing.T) {
+		t.Parallel()
+		large := json.RawMessage(`"` + strings.Repeat("x", 32<<20) + `"`) // more than the system's sockets keep
+		g := start(t, socketio.Config{PingInterval: 40 * time.Millisecond, PingTimeout: time.Second, Serve: func(ctx context.Context, s *socketio.Socket) error {
+			if err := s.Accept(ctx); err != nil {
+				return err
+			}
+			if err := s.Emit(ctx, "large", large); err != nil {
+				return err
+			}
+			return echo(ctx, s)
+		}})
+		w := g.wire("")
+		w.send("40")
+		w.wantPrefix("40")
+		for size := 0; size < 32<<20; { // pings may come before
+			_, reader, err := w.conn.Reader(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			size = 0
+			for buf := make([]byte, 256<<10); err == nil; {
+				var n int
+				n, err = io.ReadFull(reader, buf)
+				if size += n; size > len(buf) {
+					time.Sleep(15 * time.Millisecond)
+				}
+			}
+			if size < len(`42["large"`) {
+				w.send("3")
+			}
+		}
+		w.want(`42["auth",{}]`)
+		w.send(`42["there"]`)
+		w.want(`42["there-back",[]]`)
+	})
+	t.Run("a POST in parts", func(t *testing.T) {
+		t.Parallel()
+		p := g.poll("")
+		body, write := io.Pipe()
+		go func() {
+			for _, part := range strings.Split("40\x1e42[\"slow\",\""+strings.Repeat("x", 20)+"\"]", "") {
+				if _, err := write.Write([]byte(part)); err != nil {
+					return
+				}
+				time.Sleep(pause)
+			}
+			_ = write.Close()
+		}()
+		answer, err := g.http.Post(g.url+"?"+p.query, "text/plain", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%d", answer.StatusCode)
+		}
+	})
 }
 
 func TestAWebSocketThatIsNoneIsNoSession(t *testing.T) {

@@ -107,9 +107,7 @@ func (s *session) event(p packet, size int) error {
 	if socket == nil || !socket.accepted.Load() {
 		return nil
 	}
-	s.delivering.Store(true)
-	defer s.delivering.Store(false)
-	defer s.alive()                                                                  // what came meanwhile has not been read
+	defer s.occupy()()                                                               // what comes meanwhile is not read
 	_ = socket.in.put(s.ctx, socket.ctx, incoming{Event: e, ack: p.ack, size: size}) // an error says that it has ended
 	return nil
 }

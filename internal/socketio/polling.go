@@ -16,8 +16,10 @@ const (
 	// maxPackets is how many packets a POST may have. The official clients send all
 	// that they have, up to the payload's size.
 	maxPackets = 1 << 16
-	// bodyTime is how long a client may take for a POST.
+	// bodyTime is how long a client may take for a POST, beyond what its size needs.
 	bodyTime = 30 * time.Second
+	// bodyRate is how many bytes a second a POST must come with.
+	bodyRate = 16 << 10
 	// probeTime is how long a poll waits while a WebSocket is probed: the client
 	// upgrades when it has none under way, and would ask again and again.
 	probeTime = 50 * time.Millisecond
@@ -129,6 +131,7 @@ func (s *session) hear() (before bool) {
 
 // say answers a poll; the client has to take it in time.
 func (s *session) say(w http.ResponseWriter, payload string) bool {
+	defer s.occupy()()
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(s.server.config.WriteTimeout)) // what cannot have one has its own
 	taken := answer(w, payload)
@@ -177,8 +180,12 @@ func (s *session) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, errRequest
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // what cannot have one has its own
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.server.config.MaxPayload))
+	end := time.Now().Add(bodyTime)
+	_ = control.SetReadDeadline(end) // what cannot have one has its own
+	body, err := io.ReadAll(http.MaxBytesReader(w, io.NopCloser(&moving{r.Body, func(bytes int64) {
+		s.alive()
+		_ = control.SetReadDeadline(end.Add(time.Duration(bytes) * time.Second / bodyRate))
+	}, 0}), s.server.config.MaxPayload))
 	_ = control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // Server serves Engine.IO and Socket.IO; see New. It is an http.Handler for the
@@ -128,8 +130,9 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, transport, sid s
 // open starts a session.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, transport string) {
 	session, err := s.add(r)
-	if err != nil {
-		refuse(w, errBusy)
+	var refused httpError
+	if errors.As(err, &refused) {
+		refuse(w, refused)
 		return
 	}
 	if transport == polling {
@@ -148,17 +151,43 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, transport string) 
 	session.serve(conn)
 }
 
-// add makes a session, if there may be one more.
+// add makes a session. Where there are as many as may be, the one goes that has
+// been without a socket for longest: strangers keep nobody out.
 func (s *Server) add(r *http.Request) (*session, error) {
 	made := newSession(s, rand.Text(), r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.sessions) >= s.config.MaxSessions {
+	if len(s.sessions) >= s.config.MaxSessions {
+		idlest := s.idlest()
+		if idlest == nil {
+			made.cancel(errBusy)
+			return nil, errBusy
+		}
+		idlest.drop(errCrowded)
+		delete(s.sessions, idlest.id)
+	}
+	if s.closed {
 		made.cancel(ErrServerClosed)
-		return nil, errBusy
+		return nil, errClosing
 	}
 	s.sessions[made.id] = made
 	return made, nil
+}
+
+// idlest returns the session that has been without a socket for longest, nil if all
+// have one.
+func (s *Server) idlest() *session {
+	var found *session
+	var since time.Time
+	for _, session := range s.sessions {
+		session.mu.Lock()
+		idle := session.idle
+		session.mu.Unlock()
+		if !idle.IsZero() && (found == nil || idle.Before(since)) {
+			found, since = session, idle
+		}
+	}
+	return found
 }
 
 // start runs a session's clock, and removes the session when it has ended. The

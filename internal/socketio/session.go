@@ -19,6 +19,10 @@ const (
 // maxQueued is how many packets wait for a client.
 const maxQueued = 4096
 
+// maxStranger is how many bytes a packet may have of a client that is not let in:
+// the official clients keep theirs until they are.
+const maxStranger = 64 << 10
+
 // lastWords is how long a request is answered that a client may have sent before
 // it knew that its session is over.
 const lastWords = 2 * time.Second
@@ -28,6 +32,7 @@ var (
 	errSilent   = fmt.Errorf("%w: it gave no sign of life", ErrGone)
 	errIdle     = fmt.Errorf("%w: it did not connect to the namespace", ErrGone)
 	errFinished = fmt.Errorf("%w: it was disconnected", ErrGone)
+	errCrowded  = fmt.Errorf("%w: others needed its place", ErrGone)
 	errOverlap  = fmt.Errorf("%w: it sent two requests at a time", ErrGone)
 )
 
@@ -41,9 +46,9 @@ type session struct {
 	cancel  context.CancelCauseFunc
 	out     *queue[string] // Engine.IO packets
 
-	seen       chan struct{} // has an item after a packet of the client
-	delivering atomic.Bool   // a packet waits for Serve: the client is not silent by its own fault
-	reading    sync.Mutex    // held while a packet of the client is handled
+	seen    chan struct{} // has an item after a sign of life
+	busy    atomic.Int32  // > 0: a packet waits for Serve, or one for the client is on its way: a pong could not come
+	reading sync.Mutex    // held while a packet of the client is handled
 
 	mu        sync.Mutex
 	transport string
@@ -109,7 +114,7 @@ func (s *session) run() {
 		case <-ping.C:
 			if !waiting {
 				s.out.first(string(enginePing))
-			} else if !s.delivering.Load() {
+			} else if s.busy.Load() == 0 {
 				s.drop(errSilent)
 			}
 			waiting = true
@@ -159,11 +164,32 @@ func (s *session) overWebSocket() bool {
 	return s.transport == websocketName
 }
 
+// letIn reports whether the client has been accepted.
+func (s *session) letIn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.socket != nil && s.socket.accepted.Load()
+}
+
 // alive notes a sign of life.
 func (s *session) alive() {
 	select {
 	case s.seen <- struct{}{}:
 	default:
+	}
+}
+
+// occupy says until the returned function is called that the client could not
+// answer a ping, or could not be heard. If that took long, it has shown that it is
+// there.
+func (s *session) occupy() (done func()) {
+	s.busy.Add(1)
+	begin := time.Now()
+	return func() {
+		if time.Since(begin) > s.server.config.PingTimeout/4 {
+			s.alive()
+		}
+		s.busy.Add(-1)
 	}
 }
 
@@ -174,6 +200,9 @@ func (s *session) receive(data []byte) error {
 	s.alive()
 	if len(data) == 0 {
 		return fmt.Errorf("%w: an empty packet", errProtocol)
+	}
+	if len(data) > maxStranger && !s.letIn() {
+		return fmt.Errorf("%w: much to say before it is let in", errProtocol)
 	}
 	switch data[0] {
 	case engineClose:

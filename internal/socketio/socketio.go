@@ -29,7 +29,7 @@ type Config struct {
 	AllowOrigin func(r *http.Request) bool
 
 	MaxPayload     int64         // bytes of one message or POST of a client; 0 = 4 MiB
-	MaxSessions    int           // connections at a time, also before they connect to the namespace; 0 = 4096
+	MaxSessions    int           // connections at a time, 0 = 4096. For one more, the one without a socket for longest goes.
 	MaxQueued      int           // bytes that wait for a client, and from it for Serve; 0 = 4 MiB. One message may be larger.
 	PingInterval   time.Duration // from a sign of life to the next ping; 0 = 25 s
 	PingTimeout    time.Duration // from a ping to a sign of life, and for a last delivery; 0 = 20 s

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -73,7 +74,7 @@ func (s *session) serve(conn *wire) {
 // when the session ends.
 func (s *session) read(conn *wire) error {
 	for {
-		kind, data, err := conn.Read(context.WithoutCancel(s.ctx))
+		kind, data, err := s.readOne(conn)
 		if err != nil {
 			return errLeft
 		}
@@ -88,6 +89,33 @@ func (s *session) read(conn *wire) error {
 			return fmt.Errorf("%w: %w", ErrGone, err)
 		}
 	}
+}
+
+// readOne reads a message. Each of its parts is a sign of life: a client answers no
+// ping before it has sent the whole.
+func (s *session) readOne(conn *wire) (websocket.MessageType, []byte, error) {
+	kind, r, err := conn.Reader(context.WithoutCancel(s.ctx))
+	if err != nil {
+		return 0, nil, err
+	}
+	data, err := io.ReadAll(&moving{r, func(int64) { s.alive() }, 0})
+	return kind, data, err
+}
+
+// moving tells how many bytes have been read.
+type moving struct {
+	io.Reader
+	moved func(bytes int64)
+	bytes int64
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	n, err := m.Reader.Read(p)
+	m.bytes += int64(n)
+	if n > 0 {
+		m.moved(m.bytes)
+	}
+	return n, err
 }
 
 // write sends what waits for the client. It is the only writer, and closes the
@@ -120,6 +148,7 @@ func (s *session) write(conn *wire) {
 }
 
 func (s *session) writeOne(conn *wire, item string) error {
+	defer s.occupy()()
 	ctx, cancel := context.WithTimeout(s.ctx, s.server.config.WriteTimeout)
 	defer cancel()
 	return conn.Write(ctx, websocket.MessageText, []byte(item))
