@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,8 +28,14 @@ import (
 // browser, against a server of the package that speaks its protocol.
 func TestSocketIOClient(t *testing.T) {
 	t.Parallel()
-	host := protocolServer(t)
-	inBoth(t, "protocol", func(t *testing.T, c client) { run(t, c, nil, host) })
+	direct := protocolServer(t)
+	inBoth(t, "protocol", func(t *testing.T, c client) {
+		host := direct
+		if strings.HasSuffix(t.Name(), "/node") {
+			host = proxied(t, direct)
+		}
+		run(t, c, nil, host)
+	})
 }
 
 // TestSocketIORooms runs sessions of the same client against the whole server.
@@ -106,6 +117,21 @@ func protocolServer(t *testing.T) string {
 		listener.Close()
 	})
 	return listener.URL
+}
+
+// proxied is an address whose requests another server forwards.
+func proxied(t *testing.T, host string) string {
+	t.Helper()
+	target, err := url.Parse(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorLog: log.New(io.Discard, "", 0), // clients break off
+	})
+	t.Cleanup(proxy.Close)
+	return proxy.URL
 }
 
 // serveProtocol does for a client what the query and its events ask for.
