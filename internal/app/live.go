@@ -43,6 +43,9 @@ func (a *App) newLive(cfg *v0.Config, auth *httpkit.Authenticator, streams *http
 // serveRoom serves one client.
 func serveRoom(ctx context.Context, rooms *v0.Rooms, s *socketio.Socket) error {
 	err := rooms.Serve(ctx, roomSocket{s})
+	if errors.Is(err, httpkit.ErrDraining) {
+		return socketio.ErrServerClosed // the client comes again
+	}
 	var refused *v0.Refusal
 	if !errors.As(err, &refused) {
 		return err

@@ -148,7 +148,9 @@ func (s *session) attend(socket *Socket) {
 	case err == nil:
 		s.finish("4" + string(typeDisconnect))
 	default:
-		s.server.config.Log.Error("serve a Socket.IO client", "error", err)
+		if !errors.Is(err, ErrServerClosed) && !errors.Is(err, ErrGone) {
+			s.server.config.Log.Error("serve a Socket.IO client", "error", err)
+		}
 		s.finish()
 	}
 }

@@ -17,7 +17,8 @@ type Config struct {
 	//     the client does not come back by itself;
 	//   - nil disconnects the client, which does not come back by itself either
 	//     ("io server disconnect");
-	//   - any other error closes the connection, and the client comes back.
+	//   - any other error closes the connection, and the client comes back. It is
+	//     logged if it is neither ErrGone nor ErrServerClosed.
 	//
 	// What was emitted before is delivered first. ctx ends when the client leaves
 	// (cause ErrGone) or the server closes (ErrServerClosed); it carries the values of
