@@ -359,6 +359,25 @@ func TestEvictionIsTold(t *testing.T) {
 	}
 }
 
+// TestEvictionByTheBoundIsTold: one that was stopped because its owner started another.
+func TestEvictionByTheBoundIsTold(t *testing.T) {
+	r := newRig(t).settled()
+	r.change = func(c *v0.Config) { c.MaxLive = 1 }
+	r.restart()
+	id := r.conversation("hi")
+	g := r.connect(id, "")
+	g.next()
+	other := conversation.NewID()
+	r.engine.setBox(other, store.SandboxStarting)
+	go r.call("POST", "/api/conversations", `{"conversation_id":"`+string(other)+`"}`)
+	if v := g.next(); v["id"] != "AGENT_ERROR$TOO_MANY_CONVERSATIONS" {
+		t.Error(v)
+	}
+	if err := g.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 func (e *fakeEngine) evict(id conversation.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
