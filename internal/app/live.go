@@ -24,7 +24,8 @@ type live struct {
 
 // newLive makes the rooms, and tells the API's configuration of them.
 func (a *App) newLive(cfg *v0.Config, auth *httpkit.Authenticator, streams *httpkit.Streams) *live {
-	rooms := v0.NewRooms(*cfg, v0.RoomsConfig{Keys: auth, Demo: a.cfg.Demo, Log: a.log})
+	rooms := v0.NewRooms(*cfg, v0.RoomsConfig{Keys: auth, Demo: a.cfg.Demo, Log: a.log,
+		Keep: func(ctx context.Context, owner, sandboxID string) { _, _ = a.fleet.Reach(ctx, owner, sandboxID, true) }})
 	cfg.Rooms = rooms
 	return &live{rooms: rooms, sockets: socketio.New(socketio.Config{Log: a.log,
 		Serve: func(ctx context.Context, s *socketio.Socket) error {

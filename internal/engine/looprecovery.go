@@ -63,8 +63,11 @@ func (e *Engine) Sight(ctx context.Context, owner string, id conversation.ID) (S
 			return err
 		}
 		model, err := e.opt.Models(l.choice, ModelOptions{})
+		if err != nil {
+			return nil //nolint:nilerr // the run tells what is wrong with the model
+		}
 		switch {
-		case err != nil, model.Info().Vision, l.tools().has(e.opt.VisionTool):
+		case model.Info().Vision, l.tools().has(e.opt.VisionTool):
 		case l.choice.DisableVision != nil && *l.choice.DisableVision:
 			sight = Closed
 		default:

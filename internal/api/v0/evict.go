@@ -34,6 +34,7 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 		live = append(live[:oldest], live[oldest+1:]...)
 		c, err := h.conditionOf(ctx, v)
 		if err == nil && c.status == statusRunning {
+			h.rooms.dismiss(v.ID, tooManyPayload())
 			err = h.halt(ctx, v, c)
 		}
 		failed = errors.Join(failed, err)

@@ -26,13 +26,16 @@ const partingTime = 2 * time.Second
 // errParted is why a client's connection ends when it is sent away.
 var errParted = errors.New("the conversation was stopped")
 
-// RoomsConfig is what the live side needs beyond the rest. All but Demo and Log is
+// RoomsConfig is what the live side needs beyond the rest. Only Keys is
 // required.
 type RoomsConfig struct {
 	Keys Resolver
 	// Demo says that users without settings can work.
 	Demo bool
 	Log  *slog.Logger // nil = none
+	// Keep says now and then that a sandbox is used, because somebody follows its
+	// conversation; nil = that does not count.
+	Keep func(ctx context.Context, owner, sandboxID string)
 }
 
 // Rooms are the conversations that clients follow over Socket.IO. A room is there
@@ -43,6 +46,7 @@ type Rooms struct {
 	keys Resolver
 	demo bool
 	log  *slog.Logger
+	keep func(ctx context.Context, owner, sandboxID string)
 
 	mu    sync.Mutex
 	rooms map[conversation.ID]*room
@@ -54,7 +58,10 @@ func NewRooms(cfg Config, live RoomsConfig) *Rooms {
 	if live.Log == nil {
 		live.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Rooms{keys: live.Keys, demo: live.Demo, log: live.Log, rooms: map[conversation.ID]*room{}}
+	if live.Keep == nil {
+		live.Keep = func(context.Context, string, string) {}
+	}
+	r := &Rooms{keys: live.Keys, demo: live.Demo, log: live.Log, keep: live.Keep, rooms: map[conversation.ID]*room{}}
 	r.h = newHandlers(cfg)
 	r.h.rooms = r
 	return r
@@ -244,6 +251,9 @@ func (r *Rooms) lookAfter(ctx context.Context, in *room) error {
 	if s.task, err = r.h.engine.LatestTask(ctx, in.id); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
+	if s.now.status == statusRunning {
+		r.keep(ctx, in.owner, s.view.SandboxID)
+	}
 	r.mu.Lock()
 	if in.joined != joined {
 		r.mu.Unlock()
@@ -306,12 +316,16 @@ func broadcastOf(s conversation.TaskStatus) string {
 func stopPayloads(v *engine.View) []payload {
 	switch {
 	case v.Sandbox != nil && v.Sandbox.Detail == store.DetailMadeRoom:
-		return []payload{statusPayload("error", "AGENT_ERROR$TOO_MANY_CONVERSATIONS",
-			"Too many conversations run at once, so this one was stopped. It goes on when you write to it or open it again.")}
+		return []payload{tooManyPayload()}
 	case v.SandboxStatus == store.SandboxError || v.SandboxStatus == store.SandboxMissing:
 		return []payload{statusPayload("error", "STATUS$ERROR_RUNTIME_DISCONNECTED", "The sandbox of this conversation has ended.")}
 	}
 	return nil
+}
+
+func tooManyPayload() payload {
+	return statusPayload("error", "AGENT_ERROR$TOO_MANY_CONVERSATIONS",
+		"Too many conversations run at once, so this one was stopped. It goes on when you open it again.")
 }
 
 // startFailure says that a start failed. Clients of the reference read the class of an

@@ -79,12 +79,12 @@ func (h *handlers) stop(w http.ResponseWriter, r *httpkit.Request) error {
 
 func (h *handlers) halt(ctx context.Context, v *engine.View, c condition) error {
 	var err error
+	h.rooms.dismiss(v.ID)
 	if c.status == statusStarting {
 		if v, err = h.started(ctx, v.Owner, v.ID); err != nil {
 			return err
 		}
 	}
-	h.rooms.dismiss(v.ID)
 	if err := h.engine.Interrupt(ctx, v.Owner, v.ID); err != nil {
 		return err
 	}

@@ -23,6 +23,10 @@ const (
 	kindMCPResult        = "MCPToolObservation"
 )
 
+// runTimeout is what commands are shown to have that do not name their time, in
+// seconds: clients expect it there.
+const runTimeout = 120.0
+
 const (
 	riskUnknown   = -1
 	editorBackend = "oh_aci"
@@ -72,6 +76,8 @@ func toolCall(in Input) *Event {
 		return thinkCall(call)
 	case kindFinish:
 		return finishCall(call, thought)
+	case kindTasks:
+		return tasksCall(call, thought)
 	}
 	return otherCall(call, thought)
 }
@@ -99,7 +105,10 @@ func runCall(call *conversation.ActionEvent, thought, confirmation string) *Even
 	decode(call.Action, &a)
 	e := action(sourceAgent, "run", "Running command: "+a.Command, runArgs{Command: a.Command, IsInput: a.IsInput,
 		Thought: thought, Confirmation: confirmation, SecurityRisk: riskOf(call.SecurityRisk)})
-	e.Timeout = a.Timeout
+	if e.Timeout = a.Timeout; e.Timeout == nil {
+		standard := runTimeout
+		e.Timeout = &standard
+	}
 	return e
 }
 

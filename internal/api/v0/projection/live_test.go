@@ -236,3 +236,27 @@ func TestLife(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestTasks: the agent's list of tasks has a form of its own.
+func TestTasks(t *testing.T) {
+	for action, want := range map[string]string{
+		`{"kind":"TaskTrackerAction","command":"plan","task_list":[{"title":"x","notes":"","status":"todo"}]}`: `Managing 1 task item. {"command":"plan","task_list":[{"id":"1","title":"x","status":"todo"}],"thought":"t"}`,
+		`{"kind":"TaskTrackerAction","command":"plan","task_list":[{"title":"x","notes":"n","status":"done"},{"title":"y","status":"todo"}]}`: `Managing 2 task items. {"command":"plan","task_list":[{"id":"1","title":"x","status":"done","notes":"n"},` +
+			`{"id":"2","title":"y","status":"todo"}],"thought":"t"}`,
+		`{"kind":"TaskTrackerAction","command":"view"}`: `Clearing the task list. {"command":"view","task_list":[],"thought":"t"}`,
+	} {
+		l := running()
+		a := l.calls("task_tracker", action, "t")
+		l.observes(a, "task_tracker", `{"kind":"TaskTrackerObservation","content":[{"type":"text","text":"r"}],"is_error":false,"command":"plan","task_list":[{"title":"x","notes":"","status":"todo"}]}`)
+		events := l.project()
+		e, o := events[len(events)-2], events[len(events)-1]
+		args, _ := json.Marshal(e.Args)
+		extras, _ := json.Marshal(o.Extras)
+		if got := e.Message + " " + string(args); e.Action != "task_tracking" || got != want {
+			t.Errorf("%s", got)
+		}
+		if o.Observation != "task_tracking" || o.Message != "r" || *o.Content != "r" || string(extras) != `{"command":"plan","task_list":[{"id":"1","title":"x","status":"todo"}]}` {
+			t.Errorf("%+v %s", o, extras)
+		}
+	}
+}

@@ -39,6 +39,8 @@ func toolResult(e *conversation.ObservationEvent, shown conversation.Payload) *E
 		out := observation(sourceAgent, "think", text, struct{}{})
 		out.Message = "Your thought has been logged."
 		return out
+	case kindTasksResult:
+		return tasksResult(e, text)
 	case kindMCPResult:
 		text = mcpResult(o.Content, o.IsError)
 	}

@@ -6,9 +6,6 @@ import (
 	"parley/internal/conversation"
 )
 
-// userTimeout is how long a command of the user's may take, in seconds.
-const userTimeout = 120.0
-
 // userCommand shows what the user ran in the sandbox, or what came of it.
 func userCommand(in Input) *Event {
 	e, ok := in.Payload.(*conversation.MessageEvent)
@@ -20,7 +17,7 @@ func userCommand(in Input) *Event {
 		return nil
 	}
 	if in.Derived.Recipe == UserRan {
-		timeout := userTimeout
+		timeout := runTimeout
 		out := action(sourceUser, "run", "Running command: "+c.Command, runArgs{Command: c.Command, Hidden: c.Hidden,
 			Confirmation: confirmationOf(Action), SecurityRisk: riskUnknown})
 		out.Timeout = &timeout
