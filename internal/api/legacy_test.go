@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -123,6 +124,26 @@ func TestLegacyRecallTellsOfSecretsAndInstructions(t *testing.T) {
 	}
 	if got := l.ask(200, "GET", "/api/conversations/"+id, nil).text("selected_branch"); got != "other" {
 		t.Error(got)
+	}
+}
+
+// A secret is no settings: a creation says what is missing.
+func TestLegacyCreationWithoutSettings(t *testing.T) {
+	w := newWorld(t)
+	l := newLegacy(w)
+	const key = "key-of-a-new-user"
+	a := w.store.Accounts()
+	check(t, a.PutUser(t.Context(), account.User{ID: "newcomer"}))
+	check(t, a.SetKeys(t.Context(), "newcomer", "test", []account.KeyHash{account.HashKey(key)}))
+	want := `{"status":"error","message":"Settings not found","msg_id":"CONFIGURATION$SETTINGS_NOT_FOUND"}`
+	for _, body := range []string{``, `{"name":"A","value":"v"}`} {
+		if body != "" {
+			w.request(l.base, "POST", "/api/secrets", http.Header{"X-Session-Api-Key": {key}}, body).is(201)
+		}
+		got := w.request(l.base, "POST", "/api/conversations", http.Header{"X-Session-Api-Key": {key}}, `{}`).is(400)
+		if strings.TrimSpace(string(got.body)) != want {
+			t.Errorf("%s", got.body)
+		}
 	}
 }
 
