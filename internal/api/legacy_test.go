@@ -1,7 +1,11 @@
 package api_test
 
 import (
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,6 +18,7 @@ import (
 	"parley/internal/forge"
 	"parley/internal/forge/forgetest"
 	"parley/internal/store"
+	"parley/test/testkit/gittest"
 )
 
 // legacy is the legacy API over a world, with its git providers.
@@ -119,6 +124,26 @@ func TestLegacyRecallTellsOfSecretsAndInstructions(t *testing.T) {
 	}
 	if got := l.ask(200, "GET", "/api/conversations/"+id, nil).text("selected_branch"); got != "other" {
 		t.Error(got)
+	}
+}
+
+// A secret is no settings: a creation says what is missing.
+func TestLegacyCreationWithoutSettings(t *testing.T) {
+	w := newWorld(t)
+	l := newLegacy(w)
+	const key = "key-of-a-new-user"
+	a := w.store.Accounts()
+	check(t, a.PutUser(t.Context(), account.User{ID: "newcomer"}))
+	check(t, a.SetKeys(t.Context(), "newcomer", "test", []account.KeyHash{account.HashKey(key)}))
+	want := `{"status":"error","message":"Settings not found","msg_id":"CONFIGURATION$SETTINGS_NOT_FOUND"}`
+	for _, body := range []string{``, `{"name":"A","value":"v"}`} {
+		if body != "" {
+			w.request(l.base, "POST", "/api/secrets", http.Header{"X-Session-Api-Key": {key}}, body).is(201)
+		}
+		got := w.request(l.base, "POST", "/api/conversations", http.Header{"X-Session-Api-Key": {key}}, `{}`).is(400)
+		if strings.TrimSpace(string(got.body)) != want {
+			t.Errorf("%s", got.body)
+		}
 	}
 }
 
@@ -308,5 +333,67 @@ func TestLegacySettingsOfACreation(t *testing.T) {
 		if a := l.ask(200, "GET", "/api/conversations/refused", nil); string(a.body) != "null\n" && string(a.body) != "null" {
 			t.Errorf("%s: %s", body, a.body)
 		}
+	}
+}
+
+// Section 17 for conversations of the legacy API: what a repository brings is there,
+// and what runs of it waits for the user's trust.
+func TestLegacyRepositoryBringsMicroagents(t *testing.T) {
+	w := newWorld(t, say("one"), say("two"), callTool("sh", `{"command":"ls"}`), say("three"))
+	l := newLegacy(w)
+	h := newHosting(t, forge.GitLab)
+	h.git.Commit("acme/alpha", gittest.Text(map[string]string{
+		".openhands/microagents/repo.md":    "---\nname: other\ntype: repo\n---\nRun make test.\n",
+		".openhands/microagents/db.md":      "---\ntriggers: [database]\n---\nUse migrations.\n",
+		".openhands/microagents/a/task.md":  "---\ninputs:\n- name: PR\n  description: the number\n---\nReview ${PR}.\n",
+		".openhands/microagents/README.md":  "no microagent",
+		".openhands/microagents/broken.md":  "---\ntriggers: {\n---\n",
+		".openhands/microagents/servers.md": "---\nmcp_tools:\n  stdio_servers:\n  - name: fetch\n    command: uvx\n---\nFetch.\n",
+		".cursorrules":                      "Be brief.\n",
+		"AGENTS.md":                         "We are agents.\n",
+		".openhands/setup.sh":               "touch set-up-ran\n",
+		".openhands/pre-commit.sh":          "exit 1\n",
+		".openhands_instructions":           "Old notes.\n",
+	}))
+	l.ask(200, "POST", "/api/add-git-providers", gitTokens("gitlab", forgetest.Token, h.host))
+	id := l.create(map[string]any{"repository": "acme/alpha", "initial_user_msg": "hello"})
+	w.waitFor(id, conversation.Finished)
+	got := map[string]string{}
+	for _, m := range l.ask(200, "GET", "/api/conversations/"+id+"/microagents", nil).list("microagents") {
+		m := m.(map[string]any)
+		got[m["name"].(string)] = fmt.Sprint(m["type"], " ", m["triggers"], " ", m["inputs"], " ", m["tools"])
+	}
+	for name, want := range map[string]string{"repo": "repo [] [] []", "db": "knowledge [database] [] []",
+		"a/task": "knowledge [/a/task] [map[description:the number name:PR]] []", "cursorrules": "repo [] [] []", "agents": "repo [] [] []",
+		"repo_legacy": "repo [] [] []"} {
+		if got[name] != want {
+			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+	if _, there := got["README"]; there || got["broken"] != "" {
+		t.Errorf("%v", got)
+	}
+	l.ask(200, "POST", "/api/conversations/"+id+"/message", map[string]any{"message": "the Database is slow"})
+	w.eventually("the recall", func() bool {
+		return strings.Contains(string(l.ask(200, "GET", "/api/conversations/"+id+"/events?limit=100", nil).body), `"microagent_knowledge":[{"name":"db"`)
+	})
+	w.waitFor(id, conversation.Finished)
+
+	ran := func() bool {
+		_, err := os.Stat(filepath.Join(l.options(id).WorkingDir, "set-up-ran"))
+		return err == nil
+	}
+	if ran() {
+		t.Error("the set-up script ran without the user's trust")
+	}
+	q := w.call(200, "GET", "/api/v1/app-conversations/"+id+"/trust", nil)
+	w.call(200, "POST", "/api/v1/app-conversations/"+id+"/trust", map[string]any{"subject": q.text("questions", 0, "subject"), "hash": q.text("questions", 0, "hash"), "trusted": true})
+	w.eventually("the set-up script", ran)
+	l.ask(200, "POST", "/api/conversations/"+id+"/stop", nil)
+	again := l.create(map[string]any{"repository": "acme/alpha"})
+	id = again
+	w.eventually("the set-up script of a trusted repository", ran)
+	if _, err := os.Stat(filepath.Join(l.options(id).WorkingDir, ".git/hooks/pre-commit")); err != nil {
+		t.Errorf("no commit hook: %v", err)
 	}
 }

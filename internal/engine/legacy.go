@@ -130,6 +130,20 @@ func commandSecrets(conv *conversation.Conversation, all map[string]account.Cust
 	return found
 }
 
+// maxNote bounds what is kept of a secret's description, in bytes.
+const maxNote = 500
+
+// notesOf are the names of secrets with what is said about them, cut.
+func notesOf(all map[string]account.CustomSecret) map[string]string {
+	notes := descriptions(all)
+	for name, said := range notes {
+		if len(said) > maxNote {
+			notes[name] = strings.ToValidUTF8(said[:maxNote], "") + "..."
+		}
+	}
+	return notes
+}
+
 // moves are calls of git that may leave the repository on another branch.
 var moves = lazyre.MustCompile(`\bgit\b[^|;&]*\b(checkout|switch|merge|rebase|reset|branch)\b`)
 

@@ -126,7 +126,10 @@ func (e *Engine) newConversation(ctx context.Context, req *StartRequest) (*conve
 // defaults.
 func (e *Engine) settings(ctx context.Context, owner string) (*account.Settings, error) {
 	s, err := e.opt.Store.Accounts().Settings(ctx, owner)
-	if fault.Is(err, fault.NotFound) {
+	if err == nil && (e.opt.Demo || s.Stored()) {
+		return s, nil
+	}
+	if err == nil || fault.Is(err, fault.NotFound) {
 		if e.opt.Demo {
 			return &account.Settings{}, nil
 		}
@@ -164,7 +167,7 @@ func (e *Engine) options(s *account.Settings, req *StartRequest, parent *convers
 		GitUserName: deref(s.GitUserName), GitUserEmail: deref(s.GitUserEmail),
 		FullClone: req.FullClone || s.GitFullClone != nil && *s.GitFullClone, SecurityAnalyzer: deref(s.SecurityAnalyzer)}
 	if req.Origin == conversation.OriginV0 {
-		opt.SecretNotes = descriptions(s.Secrets.Custom)
+		opt.SecretNotes = notesOf(s.Secrets.Custom)
 	}
 	if opt.SettingsMCP = req.MCP == nil; req.MCP != nil {
 		opt.MCP = req.MCP

@@ -112,6 +112,9 @@ func TestSecretsOfWrongForm(t *testing.T) {
 	if got := r.wrongs("PUT", "/api/secrets/A", `{"value":"v"}`); len(got) != 1 || !strings.HasPrefix(got[0], `["body","name"] missing`) {
 		t.Errorf("%q", got)
 	}
+	if got := r.wrongs("POST", "/api/secrets", `{"name":"`+strings.Repeat("x", 1001)+`","value":"v"}`); len(got) != 1 || !strings.HasPrefix(got[0], `["body","name"] string_too_long`) {
+		t.Errorf("%.200q", got)
+	}
 	r.want("GET", "/api/secrets", "", 200, `{"custom_secrets":[]}`)
 	// The last of doubled keys counts, a value that looks like the mask is one.
 	r.want("POST", "/api/secrets", `{"name":"A","name":"B","value":"**********"}`, 201, `{"message":"Secret created successfully"}`)

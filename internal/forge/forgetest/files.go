@@ -108,11 +108,11 @@ func addFiles(provider string, to map[string]route) {
 }
 
 // request answers with the state of a pull request.
-func request(owner, name, number, open, closed string, r *http.Request, key string) any {
+func request(owner, name, open, closed string, r *http.Request, key string) any {
 	if r.PathValue(owner)+"/"+r.PathValue(name) != "acme/alpha" {
 		return http.StatusNotFound
 	}
-	s, ok := state(r.PathValue(number), open, closed)
+	s, ok := state(r.PathValue("n"), open, closed)
 	if !ok {
 		return http.StatusNotFound
 	}
@@ -125,7 +125,7 @@ func githubFiles() map[string]route {
 			return contents(r.PathValue("owner"), r.PathValue("repo"), r.PathValue("path"))
 		}},
 		"GET /v3/repos/{owner}/{repo}/pulls/{n}": {nil, func(r *http.Request, _ http.ResponseWriter) any {
-			return request("owner", "repo", "n", "open", "closed", r, "state")
+			return request("owner", "repo", "open", "closed", r, "state")
 		}},
 	}
 }
@@ -136,7 +136,7 @@ func forgejoFiles() map[string]route {
 			return contents(r.PathValue("owner"), r.PathValue("repo"), r.PathValue("path"))
 		}},
 		"GET /api/v1/repos/{owner}/{repo}/pulls/{n}": {nil, func(r *http.Request, _ http.ResponseWriter) any {
-			return request("owner", "repo", "n", "open", "closed", r, "state")
+			return request("owner", "repo", "open", "closed", r, "state")
 		}},
 	}
 }
@@ -192,7 +192,7 @@ func bitbucketFiles() map[string]route {
 			return plain(text)
 		}},
 		"GET /repositories/{workspace}/{repo}/pullrequests/{n}": {nil, func(r *http.Request, _ http.ResponseWriter) any {
-			return request("workspace", "repo", "n", "OPEN", "MERGED", r, "state")
+			return request("workspace", "repo", "OPEN", "MERGED", r, "state")
 		}},
 	}
 }
@@ -215,7 +215,7 @@ func bitbucketDCFiles() map[string]route {
 			return plain(text)
 		}},
 		"GET /projects/{key}/repos/{slug}/pull-requests/{n}": {nil, func(r *http.Request, _ http.ResponseWriter) any {
-			return request("key", "slug", "n", "OPEN", "DECLINED", r, "state")
+			return request("key", "slug", "OPEN", "DECLINED", r, "state")
 		}},
 	}
 }
@@ -239,7 +239,7 @@ func azureFiles() map[string]route {
 			return object{"content": text}
 		}},
 		"GET /{project}/_apis/git/repositories/{repo}/pullrequests/{n}": {[]string{"api-version"}, func(r *http.Request, _ http.ResponseWriter) any {
-			return request("project", "repo", "n", "active", "completed", r, "status")
+			return request("project", "repo", "active", "completed", r, "status")
 		}},
 	}
 }
