@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,33 @@ func TestLegacyStartOfAFailedStartDoesItAgain(t *testing.T) {
 	w.eventually("RUNNING", func() bool { return status() == "RUNNING" })
 	if after := w.call(200, "GET", "/api/conversations/"+id+"/events?limit=100", nil).list("events"); len(after) < len(before) {
 		t.Errorf("%d events, %d before", len(after), len(before))
+	}
+}
+
+// TestLegacyTitleIsTheMessagesBeginning until a model finds a better one.
+func TestLegacyTitleIsTheMessagesBeginning(t *testing.T) {
+	w := newWorld(t)
+	title := func(id string) string { return w.call(200, "GET", "/api/conversations/"+id, nil).text("title") }
+	for message, want := range map[string]string{`  Fix the bug\nin the parser and write a test`: "Fix the bug in the parser and ...", "Short": "Short",
+		strings.Repeat("\u65e5\u672c\u8a9e", 10) + "!": strings.Repeat("\u65e5\u672c\u8a9e", 10) + "...",
+		strings.Repeat("\u65e5\u672c\u8a9e", 10):       strings.Repeat("\u65e5\u672c\u8a9e", 10)} {
+		id := w.legacyConversation(`{"initial_user_msg":"` + message + `"}`)
+		w.eventually("the title", func() bool { return !strings.HasPrefix(title(id), "Conversation ") })
+		if got := title(id); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	id := w.legacyConversation(`{}`)
+	if got := title(id); got != "Conversation "+id[:5] {
+		t.Errorf("without a message: %q", got)
+	}
+	w.call(200, "PATCH", "/api/conversations/"+id, `{"title":"Mine"}`)
+	w.call(200, "POST", "/api/conversations/"+id+"/message", `{"message":"another text"}`)
+	w.eventually("the message", func() bool {
+		return len(w.call(200, "GET", "/api/conversations/"+id+"/events?limit=100", nil).list("events")) > 5
+	})
+	if got := title(id); got != "Mine" {
+		t.Errorf("the user's own: %q", got)
 	}
 }
 

@@ -31,6 +31,9 @@ func (l *live) titleFrom(m Message) {
 	}
 	text := l.masker.Mask(content.JoinText(m.Parts))
 	title := shorten(text)
+	if l.conv.Origin == conversation.OriginV0 {
+		title = legacyTitle(text)
+	}
 	if title == "" {
 		return
 	}
@@ -69,6 +72,18 @@ func shorten(text string) string {
 	}
 	return strings.TrimSpace(string(r[:maxTitle-3])) + "..."
 }
+
+// legacyTitle is what legacy clients see until there is a better one: one line of 30
+// characters, and three dots if there are more (V0 section 7.4).
+func legacyTitle(text string) string {
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) <= legacyTitleLength {
+		return string(r)
+	}
+	return string(r[:legacyTitleLength]) + "..."
+}
+
+const legacyTitleLength = 30
 
 // Bounds of the call that makes a title.
 const (
