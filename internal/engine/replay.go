@@ -13,6 +13,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/hook"
 	"parley/internal/llm"
+	"parley/internal/tool"
 )
 
 // replay is a recording that a conversation repeats (legacy API 16): item by item, in
@@ -94,6 +95,9 @@ func (l *live) repeat(i int) {
 	l.steps++
 	resp := &llm.Response{ID: conversation.ReplayEventID(l.id, i),
 		Message: content.Message{Role: content.RoleAssistant, Parts: slices.Clone(item.Parts)}}
+	if l.cutOff(item) {
+		resp.ID, item.Call, resp.Message.Parts = conversation.NewEventID(), waitCall(), nil
+	}
 	if item.Call != nil {
 		resp.Message.ToolCalls = []content.ToolCall{*item.Call}
 	}
@@ -106,6 +110,32 @@ func (l *live) repeat(i int) {
 		})
 		return func(l *live) { l.repeated(context.Cause(ctx), a, turn, err) }
 	})
+}
+
+// cutOff reports whether a command that a restart of the server cut off from may still
+// run in the shell that an item is for: the shell takes no other then.
+func (l *live) cutOff(item conversation.ReplayItem) bool {
+	if item.Call == nil || item.Call.Name != tool.NameTerminal {
+		return false
+	}
+	failed := map[string]bool{} // ids of calls
+	for _, p := range slices.Backward(l.state.Branch.Path()) {
+		switch e := p.(type) {
+		case *conversation.AgentErrorEvent:
+			failed[e.ToolCallID] = e.Error == cutOffText
+		case *conversation.ActionEvent:
+			if e.ToolName == tool.NameTerminal {
+				return failed[e.ToolCallID]
+			}
+		}
+	}
+	return false
+}
+
+// waitCall waits for the command that runs in the shell, at most as long as commands of
+// the legacy API had.
+func waitCall() *content.ToolCall {
+	return &content.ToolCall{ID: "wait_" + conversation.NewEventID(), Name: tool.NameTerminal, Arguments: `{"command":"","timeout":120}`}
 }
 
 // again is something that the agent said or did and now does again.
