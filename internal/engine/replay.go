@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -88,6 +89,10 @@ func (l *live) repeat(i int) {
 		return
 	}
 	item := l.replay.items[i]
+	if item.Source == conversation.SourceUser && item.Call != nil {
+		l.repeatCommand(conversation.ReplayEventID(l.id, i), item)
+		return
+	}
 	if item.Source == conversation.SourceUser {
 		l.repeatMessage(Message{ID: conversation.ReplayEventID(l.id, i), Parts: item.Parts})
 		return
@@ -190,6 +195,30 @@ func (l *live) repeatMessage(m Message) {
 		v, err := l.e.judged(ctx, guard, m)
 		return func(l *live) { l.saidAgain(context.Cause(ctx), m, v, err) }
 	})
+}
+
+// repeatCommand lets the user run a command again.
+func (l *live) repeatCommand(id string, item conversation.ReplayItem) {
+	var args struct {
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal([]byte(item.Call.Arguments), &args) // no command: an empty one
+	said := conversation.UserCommand{Command: args.Command, Hidden: item.Hidden}.Message()
+	said.ID = id
+	conv, req := *l.conv, l.forUser(args.Command)
+	l.must(func() {
+		l.start(func(ctx context.Context) func(*live) {
+			result := conversation.UserCommand{Answers: id, Hidden: item.Hidden}
+			result.Output, result.ExitCode = l.e.execForUser(ctx, &conv, req)
+			return func(l *live) {
+				cause := context.Cause(ctx)
+				if isLeaving(cause) {
+					return // the next life of the server answers it
+				}
+				l.must(func() { l.stepDone(cause) }, "", result.Message())
+			}
+		})
+	}, "", said)
 }
 
 // judged is what hooks make of a message, nil if there are none.
