@@ -14,6 +14,7 @@ type ReplayItem struct {
 	Source string            `json:"source"` // SourceUser or SourceAgent
 	Parts  []content.Part    `json:"parts"`  // what is said; of a call, the thought before it
 	Call   *content.ToolCall `json:"call,omitempty"`
+	Hidden bool              `json:"hidden,omitempty"` // of a command of the user's
 	// Waits says that the agent waits for the user after it. It counts for the last
 	// item alone.
 	Waits bool `json:"waits,omitempty"`

@@ -66,6 +66,10 @@ func (e *Engine) persist(do func() error) error {
 	}
 }
 
+// cutOffText answers calls that ran when the server ended.
+const cutOffText = conversation.CallLost + "was restarted while this ran, so its outcome is unknown. " +
+	"Check what it has done before you run it again."
+
 // recover answers the calls of a run that nobody owned any more. Their outcome is
 // unknown, so they are never repeated; the model decides. Runs without the user's
 // doing go on.
@@ -76,8 +80,7 @@ func (l *live) recover(_ context.Context) error {
 	if l.state.Status != conversation.Running {
 		return nil
 	}
-	events := l.answers(conversation.CallLost + "was restarted while this ran, so its outcome is unknown. " +
-		"Check what it has done before you run it again.")
+	events := l.answers(cutOffText)
 	if l.conv.Options.Task != nil && !l.e.tends(l.id) { // whoever gave it the task can go on with it
 		return l.transition(conversation.TrigPause, slices.Concat(events, l.retryOver(), []conversation.Payload{pauseEvent()})...)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/hook"
 	"parley/internal/llm"
+	"parley/internal/tool"
 )
 
 // replay is a recording that a conversation repeats (legacy API 16): item by item, in
@@ -87,6 +89,10 @@ func (l *live) repeat(i int) {
 		return
 	}
 	item := l.replay.items[i]
+	if item.Source == conversation.SourceUser && item.Call != nil {
+		l.repeatCommand(conversation.ReplayEventID(l.id, i), item)
+		return
+	}
 	if item.Source == conversation.SourceUser {
 		l.repeatMessage(Message{ID: conversation.ReplayEventID(l.id, i), Parts: item.Parts})
 		return
@@ -94,6 +100,9 @@ func (l *live) repeat(i int) {
 	l.steps++
 	resp := &llm.Response{ID: conversation.ReplayEventID(l.id, i),
 		Message: content.Message{Role: content.RoleAssistant, Parts: slices.Clone(item.Parts)}}
+	if l.cutOff(item) {
+		resp.ID, item.Call, resp.Message.Parts = conversation.NewEventID(), waitCall(), nil
+	}
 	if item.Call != nil {
 		resp.Message.ToolCalls = []content.ToolCall{*item.Call}
 	}
@@ -106,6 +115,32 @@ func (l *live) repeat(i int) {
 		})
 		return func(l *live) { l.repeated(context.Cause(ctx), a, turn, err) }
 	})
+}
+
+// cutOff reports whether a command that a restart of the server cut off from may still
+// run in the shell that an item is for: the shell takes no other then.
+func (l *live) cutOff(item conversation.ReplayItem) bool {
+	if item.Call == nil || item.Call.Name != tool.NameTerminal {
+		return false
+	}
+	failed := map[string]bool{} // ids of calls
+	for _, p := range slices.Backward(l.state.Branch.Path()) {
+		switch e := p.(type) {
+		case *conversation.AgentErrorEvent:
+			failed[e.ToolCallID] = e.Error == cutOffText
+		case *conversation.ActionEvent:
+			if e.ToolName == tool.NameTerminal {
+				return failed[e.ToolCallID]
+			}
+		}
+	}
+	return false
+}
+
+// waitCall waits for the command that runs in the shell, at most as long as commands of
+// the legacy API had.
+func waitCall() *content.ToolCall {
+	return &content.ToolCall{ID: "wait_" + conversation.NewEventID(), Name: tool.NameTerminal, Arguments: `{"command":"","timeout":120}`}
 }
 
 // again is something that the agent said or did and now does again.
@@ -160,6 +195,30 @@ func (l *live) repeatMessage(m Message) {
 		v, err := l.e.judged(ctx, guard, m)
 		return func(l *live) { l.saidAgain(context.Cause(ctx), m, v, err) }
 	})
+}
+
+// repeatCommand lets the user run a command again.
+func (l *live) repeatCommand(id string, item conversation.ReplayItem) {
+	var args struct {
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal([]byte(item.Call.Arguments), &args) // no command: an empty one
+	said := conversation.UserCommand{Command: args.Command, Hidden: item.Hidden}.Message()
+	said.ID = id
+	conv, req := *l.conv, l.forUser(args.Command)
+	l.must(func() {
+		l.start(func(ctx context.Context) func(*live) {
+			result := conversation.UserCommand{Answers: id, Hidden: item.Hidden}
+			result.Output, result.ExitCode = l.e.execForUser(ctx, &conv, req)
+			return func(l *live) {
+				cause := context.Cause(ctx)
+				if isLeaving(cause) {
+					return // the next life of the server answers it
+				}
+				l.must(func() { l.stepDone(cause) }, "", result.Message())
+			}
+		})
+	}, "", said)
 }
 
 // judged is what hooks make of a message, nil if there are none.

@@ -25,6 +25,9 @@ func recording(lines ...string) engine.StartRequest {
 		switch who {
 		case "user":
 			item.Source = conversation.SourceUser
+		case "user runs":
+			item.Source, item.Parts = conversation.SourceUser, nil
+			item.Call = &content.ToolCall{Name: "terminal", Arguments: fmt.Sprintf("{%q:%q}", "command", text)}
 		case "agent":
 		case "wait":
 			item.Waits = true
@@ -84,6 +87,15 @@ func TestReplayGoesOnNormally(t *testing.T) {
 	id = w.beginWith(recording("finish: ", "wait: bye"))
 	w.wait(id, conversation.Finished)
 	w.wantTrace(id, "prompt", "user: first", "status running", "action finish replay_0", "observation replay_0", "agent: bye", "status finished")
+}
+
+// A command that the user ran is the user's again, and really runs.
+func TestReplayOfTheUsersCommand(t *testing.T) {
+	w := newWorld(t)
+	id := w.beginWith(recording("user runs: echo $((40+2))", "wait: bye"))
+	w.wait(id, conversation.Finished)
+	w.wantTrace(id, "prompt", "user: first", "status running", "environment: The user ran this command in the sandbox, without you:\n$ echo $((40+2))",
+		"environment: The command that the user ran gave:\n42\n\n[exit code 0]", "agent: bye", "status finished")
 }
 
 // A restart in the middle goes on where the log is: nothing happens twice, and what was

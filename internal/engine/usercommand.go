@@ -46,8 +46,7 @@ func (e *Engine) RunForUser(ctx context.Context, owner string, id conversation.I
 			e.typing(said.ID, false)
 			return err
 		}
-		req := tool.ExecRequest{Argv: []string{"/bin/sh", "-c", userShell, "sh", command}, Dir: l.conv.Options.WorkingDir,
-			Env: secretsFor(l.secrets, command, gitToken(l.conv)), Timeout: userCommandTime, MaxOutput: 1 << 20}
+		req := l.forUser(command)
 		conv := *l.conv
 		if !e.job(func() { e.runForUser(&conv, said.ID, hidden, req) }) {
 			e.typing(said.ID, false)
@@ -55,6 +54,24 @@ func (e *Engine) RunForUser(ctx context.Context, owner string, id conversation.I
 		}
 		return nil
 	})
+}
+
+// forUser is the request that runs a command of the user's.
+func (l *live) forUser(command string) tool.ExecRequest {
+	return tool.ExecRequest{Argv: []string{"/bin/sh", "-c", userShell, "sh", command}, Dir: l.conv.Options.WorkingDir,
+		Env: secretsFor(l.secrets, command, gitToken(l.conv)), Timeout: userCommandTime, MaxOutput: 1 << 20}
+}
+
+// execForUser runs a command; why it could not be run is its output.
+func (e *Engine) execForUser(ctx context.Context, conv *conversation.Conversation, req tool.ExecRequest) (output string, code int) {
+	hands, err := e.opt.Fleet.Ensure(ctx, conv.Owner, conv.SandboxID, true)
+	if err == nil {
+		var res tool.ExecResult
+		if res, err = hands.Exec(ctx, req); err == nil {
+			return outputOf(res), res.ExitCode
+		}
+	}
+	return "The command could not be run: " + fault.PublicText(err), -1
 }
 
 // typing notes that a command of a user's runs, or does not any more.
@@ -76,20 +93,10 @@ func (e *Engine) typing(message string, runs bool) {
 func (e *Engine) runForUser(conv *conversation.Conversation, message string, hidden bool, req tool.ExecRequest) {
 	defer e.typing(message, false)
 	result := conversation.UserCommand{Answers: message, Hidden: hidden}
-	hands, err := e.opt.Fleet.Ensure(e.ctx, conv.Owner, conv.SandboxID, true)
-	if err == nil {
-		var res tool.ExecResult
-		if res, err = hands.Exec(e.ctx, req); err == nil {
-			result.ExitCode, result.Output = res.ExitCode, outputOf(res)
-		}
-	}
-	if e.ctx.Err() != nil {
+	if result.Output, result.ExitCode = e.execForUser(e.ctx, conv, req); e.ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		result.ExitCode, result.Output = -1, "The command could not be run: "+fault.PublicText(err)
-	}
-	err = e.persist(func() error {
+	err := e.persist(func() error {
 		return e.do(e.ctx, conv.Owner, conv.ID, func(l *live) error {
 			if err := l.writable(); err != nil {
 				return err

@@ -233,7 +233,7 @@ func (i *Importer) equip(l *loaded) {
 		s = account.DefaultSettings()
 	}
 	o := &l.conv.Options
-	o.LLM, o.MaxIterations, o.MCP = s.LLM(), i.opt.MaxIterations, s.MCP.Enabled()
+	o.LLM, o.MaxIterations, o.MCP, o.SettingsMCP = s.LLM(), i.opt.MaxIterations, s.MCP.Enabled(), true
 	if o.LLM.Model == "" {
 		o.LLM.Model = l.model
 	}

@@ -168,7 +168,8 @@ func TestLegacyConversation(t *testing.T) {
 		`action run_ipython {"data":{"code":"1+1"},"kind":"MCPToolAction"}`,
 		`result {"content":[{"cache_prompt":false,"type":"text","text":"2"}],"is_error":false,"kind":"MCPToolObservation","tool_name":"run_ipython"}`,
 		`action file_editor {"command":"create","file_text":"x","kind":"FileEditorAction","path":"/a"}`,
-		"environment: The user ran a command in the terminal: pwd\nIts output was:\n/workspace", "agent: done?",
+		"environment: The user ran this command in the sandbox, without you:\n$ pwd",
+		"environment: The command that the user ran gave:\n/workspace\n[exit code -1]", "agent: done?",
 		"error It is not recorded what came of this call: it may not have run. Look before you rely on it.", "stats"}
 	if got := w.trace(one); !slices.Equal(got, want) {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))

@@ -3,6 +3,7 @@ package imports
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +33,8 @@ type translator struct {
 	last string // timestamp of the last event
 	now  time.Time
 	log  []conversation.Payload
-	open map[int64]*call // calls without a result, by the legacy id
-	user map[int64]string
+	open map[int64]*call                    // calls without a result, by the legacy id
+	user map[int64]conversation.UserCommand // commands of the user's without a result
 	// state is the last state of the agent that was told.
 	state string
 	cost  float64
@@ -45,7 +46,7 @@ type call struct {
 }
 
 func newTranslator(id conversation.ID, created time.Time) *translator {
-	return &translator{id: id, now: created, open: map[int64]*call{}, user: map[int64]string{}}
+	return &translator{id: id, now: created, open: map[int64]*call{}, user: map[int64]conversation.UserCommand{}}
 }
 
 // head makes the header of the next event.
@@ -108,8 +109,7 @@ func (t *translator) action(n int64, e *legacy.Event) {
 	case slices.Contains(told, e.Action), waits == "awaiting_confirmation": // it comes again, decided
 		return
 	case e.Source == legacy.SourceUser:
-		command, _ := e.Args["command"].(string)
-		t.user[n] = strings.ToValidUTF8(command, "?")
+		t.command(n, e)
 		return
 	}
 	c, err := e.Call()
@@ -137,6 +137,34 @@ func (t *translator) action(n int64, e *legacy.Event) {
 		return
 	}
 	t.open[n] = made
+}
+
+// command keeps a command that the user ran.
+func (t *translator) command(n int64, e *legacy.Event) {
+	command, _ := e.Args["command"].(string)
+	if e.Action != "run" {
+		return
+	}
+	c := conversation.UserCommand{Command: strings.ToValidUTF8(command, "?"), Hidden: e.Args["hidden"] == true}
+	t.user[n] = conversation.UserCommand{Hidden: c.Hidden, Answers: t.tell(c)}
+}
+
+// tell adds the message of a command and returns its id.
+func (t *translator) tell(c conversation.UserCommand) string {
+	m := c.Message()
+	m.Header = t.head(conversation.KindMessage, conversation.SourceEnvironment)
+	t.add(m)
+	return m.ID
+}
+
+// exitCode is that of a command, -1 if it is not known.
+func exitCode(e *legacy.Event) int {
+	meta, _ := e.Extras["metadata"].(map[string]any)
+	code, ok := meta["exit_code"].(float64)
+	if !ok || code < -1 || code > 255 {
+		return -1
+	}
+	return int(code)
 }
 
 var notInName = lazyre.MustCompile(`[^a-zA-Z0-9_-]`)
@@ -187,7 +215,8 @@ func (t *translator) stateChanged(e *legacy.Event) {
 func (t *translator) observation(e *legacy.Event) {
 	if command, ok := t.user[e.Cause]; ok && e.Cause >= 0 {
 		delete(t.user, e.Cause)
-		t.say(conversation.SourceEnvironment, content.RoleUser, textParts("The user ran a command in the terminal: "+command+"\nIts output was:\n"+e.Content))
+		command.Output, command.ExitCode = strings.ToValidUTF8(e.Content, "\uFFFD"), exitCode(e)
+		t.tell(command)
 		return
 	}
 	c := t.open[e.Cause]
@@ -268,13 +297,13 @@ func pick(m map[string]any, names ...string) map[string]any {
 
 // end answers what is open and records the costs.
 func (t *translator) end(model string, use conversation.Usage, cost float64) {
-	var left []int64
-	for n := range t.open {
-		left = append(left, n)
-	}
-	slices.Sort(left)
-	for _, n := range left {
+	for _, n := range slices.Sorted(maps.Keys(t.open)) {
 		t.failed(t.open[n], noResult)
+	}
+	for _, n := range slices.Sorted(maps.Keys(t.user)) {
+		command := t.user[n]
+		command.Output, command.ExitCode = "What came of it is not recorded.", -1
+		t.tell(command)
 	}
 	if cost = max(cost, t.cost); cost == 0 && use.PromptTokens == 0 && use.CompletionTokens == 0 {
 		return

@@ -150,6 +150,9 @@ func (g *gate) ofLegacy(e *Event) (*conversation.ReplayItem, error) {
 	case ActionMessage:
 		return e.said()
 	}
+	if e.Source == SourceUser && e.Action == "run" {
+		return commandItem(text(e.Args["command"]), e.Args["hidden"] == true)
+	}
 	if state := text(e.Args["confirmation_state"]); g.shut || state == "awaiting_confirmation" || state == "rejected" {
 		return nil, nil
 	}
@@ -163,6 +166,13 @@ func (g *gate) ofLegacy(e *Event) (*conversation.ReplayItem, error) {
 	}
 	item.Call.Arguments, err = call.Arguments()
 	return item, err
+}
+
+// commandItem is a command that the user ran.
+func commandItem(command string, hidden bool) (*conversation.ReplayItem, error) {
+	args, err := content.Marshal(map[string]any{"command": command})
+	return &conversation.ReplayItem{Source: conversation.SourceUser, Hidden: hidden,
+		Call: &content.ToolCall{Name: ToolTerminal, Arguments: string(args)}}, err
 }
 
 // said is a message; nil for one of the agent's without words, which says nothing.
@@ -200,6 +210,9 @@ func (g *gate) ofLog(kind string, raw json.RawMessage) (*conversation.ReplayItem
 }
 
 func saidInLog(e *conversation.MessageEvent) (*conversation.ReplayItem, error) {
+	if c, ok := conversation.UserCommandOf(e); ok && c.Answers == "" {
+		return commandItem(c.Command, c.Hidden)
+	}
 	agents := e.Source == conversation.SourceAgent
 	switch {
 	case !agents && e.Source != conversation.SourceUser, agents && strings.TrimSpace(content.JoinText(e.LLMMessage.Content)) == "":

@@ -54,7 +54,8 @@ func done(events []legacyEvent) (lines []string) {
 		case e.Action == "message" || e.Action == "run" || e.Action == "edit" || e.Action == "finish":
 			lines = append(lines, fmt.Sprintf("%s %s %v%v%v", e.Source, e.Action, e.Args["content"], e.Args["command"], e.Args["final_thought"]))
 		case e.Observation == "run":
-			lines = append(lines, "output "+e.Content)
+			output, _, _ := strings.Cut(e.Content, ", ")
+			lines = append(lines, "output "+output)
 		case e.Observation == "mcp" && strings.Contains(e.Content, file):
 			lines = append(lines, "found")
 		case e.Observation == "agent_state_changed" && e.Extras["agent_state"] == "finished":
@@ -78,6 +79,7 @@ func TestReplayAndItsExport(t *testing.T) {
 		act("agent", "run", map[string]any{"command": "touch begun; sleep 3; echo slept"}),
 		act("agent", "message", map[string]any{"content": "There it is.", "wait_for_response": true}),
 		act("user", "message", map[string]any{"content": "change it"}),
+		act("agent", "run", map[string]any{"command": "echo behind it"}),
 		act("agent", "edit", map[string]any{"path": file, "command": "str_replace", "old_str": "23", "new_str": "42"}),
 		act("agent", "call_tool_mcp", map[string]any{"name": "grep", "arguments": map[string]any{"pattern": "42", "path": file}}),
 		act("agent", "finish", map[string]any{"final_thought": "done", "thought": ""}),
@@ -99,7 +101,7 @@ func TestReplayAndItsExport(t *testing.T) {
 	s.Call("GET", "/api/conversations/"+id+"/trajectory", nil, &export)
 	want := []string{"user message make a file<nil><nil>", "agent run <nil>echo $((20+3)) > " + file + "; cat " + file + "<nil>", "output 23",
 		"agent run <nil>touch begun; sleep 3; echo slept<nil>", "agent message There it is.<nil><nil>", "user message change it<nil><nil>",
-		"agent edit str_replace<nil>", "found", "agent finish <nil><nil>done", "finished"}
+		"agent run <nil><nil>", "output slept", "agent run <nil>echo behind it<nil>", "output behind it", "agent edit str_replace<nil>", "found", "agent finish <nil><nil>done", "finished"}
 	if got := done(first); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -107,6 +109,7 @@ func TestReplayAndItsExport(t *testing.T) {
 	again := legacyReplay(t, s, export)
 	s.Eventually("the end of the second replay", ends(again))
 	want = slices.Insert(want, 4, "output slept") // nobody killed the server this time
+	want[8] = "output No command is running"
 	if got := done(trajectory(s, again)); !slices.Equal(got, want) {
 		t.Errorf("the export: got %q", got)
 	}
