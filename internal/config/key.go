@@ -128,7 +128,7 @@ func (c *Config) accessKeys() []key {
 		{name: "session_api_key", group: groupAccess, scope: ServerScope, secret: true, alsoEnv: []string{"SESSION_API_KEY"},
 			help:       "API key of the first user, at least 8 characters. Without it the first start makes one and keeps it in `session-key` in the data directory. It has no flag: other users of a machine can read command lines.",
 			defaultDoc: "made at the first start",
-			value:      secretValue{&c.SessionAPIKey, 8}},
+			value:      secretValue{&c.SessionAPIKey, MinKey}},
 		{name: "secret_key", group: groupAccess, scope: ServerScope, secret: true, alsoEnv: []string{"OH_SECRET_KEY"},
 			help:       "Key that secrets are encrypted with for clients of the agent-server protocol that ask for them encrypted, at least 16 characters. Servers with the same key read each other's. Without it each user has a key of this installation. It has no flag, as session_api_key.",
 			defaultDoc: "derived from the installation's key file",

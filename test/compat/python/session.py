@@ -247,7 +247,11 @@ def _():
 
 @step("secrets of the settings")
 def _():
-    assert isinstance(workspace.get_secrets(), dict)
+    answer = httpx.put(f"{HOST}/api/settings/secrets", headers={"X-Session-API-Key": KEY}, json={"name": "KEPT_TOKEN", "value": "hush-3f6b"})
+    assert answer.status_code == 200, answer
+    secrets = workspace.get_secrets()
+    assert secrets["KEPT_TOKEN"].get_value() == "hush-3f6b"
+    conversation.update_secrets(secrets)  # by their addresses
 
 
 @step("delete")
