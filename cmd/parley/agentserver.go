@@ -96,9 +96,13 @@ func (p *program) agentServer(c *cobra.Command, f agentServerFlags) error {
 func agentMode(env config.Env, f agentServerFlags) (app.AgentMode, error) {
 	mode := app.AgentMode{Open: f.open}
 	for _, key := range append([]string{env["SESSION_API_KEY"]}, indexed(env, "OH_SESSION_API_KEYS")...) {
-		if key != "" {
-			mode.Keys = append(mode.Keys, account.NewSecret(key))
+		if key == "" {
+			continue
 		}
+		if err := config.CheckKey(key); err != nil {
+			return mode, fmt.Errorf("a session key: %w", err)
+		}
+		mode.Keys = append(mode.Keys, account.NewSecret(key))
 	}
 	if f.open && len(mode.Keys) > 0 {
 		return mode, errors.New("--no-auth together with a configured key: choose one")

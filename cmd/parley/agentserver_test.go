@@ -93,6 +93,9 @@ func TestAgentServerRefusals(t *testing.T) {
 		"no such directory":        {nil, []string{"--workspace", file + "/x"}, "workspace"},
 		"a file":                   {nil, []string{"--workspace", file}, "is not a directory"},
 		"a key that nobody needs":  {[]string{"SESSION_API_KEY=0123456789"}, []string{"--no-auth", "--workspace", "."}, "choose one"},
+		"a key that is too short":  {[]string{"OH_SESSION_API_KEYS_0=short"}, []string{"--workspace", "."}, "the key has 5 characters"},
+		"a key with a space":       {[]string{"OH_SESSION_API_KEYS_0=0123456789 x"}, []string{"--workspace", "."}, "HTTP header"},
+		"a legacy key, too short":  {[]string{"SESSION_API_KEY=short"}, []string{"--workspace", "."}, "the key has 5 characters"},
 		"an argument":              {nil, []string{"x"}, "x"},
 		"a public URL that is bad": {[]string{"OH_WEB_URL=nonsense"}, []string{"--workspace", "."}, "PARLEY_PUBLIC_URL"},
 	} {

@@ -193,26 +193,34 @@ func TestSavedPlaces(t *testing.T) {
 		return strings.TrimSpace(string(p.as(key, "GET", "/api/workspaces", nil).is(200).body))
 	}
 	key := p.box.SessionKey.Reveal()
+	own := func(want int, method, path string, body any) *answer {
+		return p.as(userKey, method, "/agent/"+p.box.ID+path, body).is(want)
+	}
 	if got := lists(key); got != `{"workspaceParents":[],"workspaces":[]}` {
 		t.Errorf("%s", got)
 	}
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one/", "name": "One", "parentPath": "/work", "unknown": 1}}})
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/two", "parentPath": nil}}})
-	p.agent(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one", "name": "First", "id": "x"}}})
-	p.agent(200, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/work"}}})
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one/", "name": "One", "parentPath": "/work", "unknown": 1}}})
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/two", "parentPath": nil}}})
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one", "name": "First", "id": "x"}}})
+	own(200, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/work"}}})
 	if got := lists(key); got != `{"workspaceParents":[{"id":"/work","name":"work","path":"/work"}],"workspaces":[{"id":"x","name":"First","path":"/work/one"},{"id":"/work/two","name":"two","path":"/work/two"}]}` {
 		t.Errorf("%s", got)
 	}
-	p.agent(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "relative"}}})
-	p.agent(422, "POST", "/api/workspaces", map[string]any{})
-	p.agent(422, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"name": "no path"}}})
-	p.agent(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/good"}, map[string]any{"path": "bad"}}}) // none is saved
-	if a := p.agent(200, "DELETE", "/api/workspaces?path="+url.QueryEscape("/work/one/"), nil); a.at("deleted") != true {
+	own(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "relative"}}})
+	own(422, "POST", "/api/workspaces", map[string]any{})
+	own(422, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"name": "no path"}}})
+	own(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/good"}, map[string]any{"path": "bad"}}}) // none is saved
+	if a := own(200, "DELETE", "/api/workspaces?path="+url.QueryEscape("/work/one/"), nil); a.at("deleted") != true {
 		t.Errorf("%s", a.body)
 	}
-	p.agent(404, "DELETE", "/api/workspaces?path=/work/one", nil)
-	p.agent(404, "DELETE", "/api/workspaces/parents?path=/work/two", nil)
-	p.agent(200, "DELETE", "/api/workspaces/parents?path=/work", nil)
+	own(404, "DELETE", "/api/workspaces?path=/work/one", nil)
+	own(404, "DELETE", "/api/workspaces/parents?path=/work/two", nil)
+	own(200, "DELETE", "/api/workspaces/parents?path=/work", nil)
+	// A sandbox's key reads them only: they are the owner's, of all sandboxes.
+	p.agent(403, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/evil"}}})
+	p.agent(403, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/evil"}}})
+	p.agent(403, "DELETE", "/api/workspaces?path=/work/two", nil)
+	p.agent(403, "DELETE", "/api/workspaces/parents?path=/work/two", nil)
 	// Another sandbox of the user has the same lists, another user has none of them.
 	if got := lists(p.sandbox().SessionKey.Reveal()); !strings.Contains(got, "/work/two") {
 		t.Errorf("%s", got)

@@ -205,7 +205,7 @@ func (a *App) wire(keys *vault.Vault) error {
 	a.engine = engine.New(engine.Options{Store: a.store, Fleet: a.fleet, Hub: a.hub, Tools: a.tools, DefaultTools: a.defaultTools(),
 		PlanTools: planTools(), ToolSets: toolSets(a.browsers), SearchTool: websearch.Name, SearchKeys: searchKeys(a.cfg.WebSearchURL), VisionTool: vision.Name, ClientTool: client.New,
 		Servers: a.servers, SkillTool: invokeskill.Name, TaskTool: task.Name, Forge: a.git, Collections: a.collections.Bundles, TrustAll: a.cfg.RepositoryTrust == config.TrustAlways,
-		Floor: floor(a.cfg.Confirmation), MaxIterations: a.cfg.MaxIterations,
+		Floor: floor(a.cfg.Confirmation), MaxIterations: a.cfg.MaxIterations, MaxLogEvents: a.cfg.MaxLogEvents, MaxLogBytes: a.cfg.MaxLogBytes,
 		Models: a.models.get, DailyBudget: a.dailyBudget(), TaskTokens: a.cfg.UnpricedTaskTokens, DailyTokens: a.cfg.UnpricedDailyTokens, AutoTitle: a.cfg.AutoTitles,
 		NewMasker: func(values []string) engine.Masker {
 			return vault.NewMasker(append(values, a.cfg.AWSBearerToken.Reveal())...) // the server's own key is sent to models, too

@@ -97,6 +97,8 @@ type Config struct {
 
 	Confirmation  string // least that waits for the user
 	MaxIterations int    // steps of a run, where neither settings nor request say, >= 1
+	MaxLogEvents  int64  // of a conversation, > 0
+	MaxLogBytes   int64  // of a conversation, > 0
 	Browser       string
 	WebSearchURL  string // "" = Tavily's own
 

@@ -254,15 +254,29 @@ type secretValue struct {
 func (v secretValue) String() string { return v.p.String() }
 func (v secretValue) Type() string   { return "secret" }
 func (v secretValue) Set(s string) error {
-	if len(s) < v.min || len(s) > 1024 {
-		return fmt.Errorf("the key has %d characters, not %d to 1024; make one with: openssl rand -hex 32", len(s), v.min)
+	if err := checkKey(s, v.min); err != nil {
+		return err
+	}
+	*v.p = account.NewSecret(s)
+	return nil
+}
+
+// MinKey is how many characters a key that opens the server has at least.
+const MinKey = 8
+
+// CheckKey refuses what cannot be a key that opens the server. The error does not
+// repeat it.
+func CheckKey(key string) error { return checkKey(key, MinKey) }
+
+func checkKey(s string, atLeast int) error {
+	if len(s) < atLeast || len(s) > 1024 {
+		return fmt.Errorf("the key has %d characters, not %d to 1024; make one with: openssl rand -hex 32", len(s), atLeast)
 	}
 	for _, r := range s {
 		if r <= ' ' || r > '~' {
 			return errors.New("the key has a character that cannot travel in an HTTP header (allowed: visible ASCII without spaces)")
 		}
 	}
-	*v.p = account.NewSecret(s)
 	return nil
 }
 

@@ -113,8 +113,17 @@ func (l *live) sendEarly(ctx context.Context, m Message) error {
 // prepared reports whether the start has come as far as the working directory.
 func (l *live) prepared() bool { return l.conv.Options.WorkingDir != "" }
 
-// writable refuses commands while earlier events wait to be stored.
+// writable refuses commands while earlier events wait to be stored, and in a
+// conversation that is full.
 func (l *live) writable() error {
+	if err := l.storable(); err != nil {
+		return err
+	}
+	return l.room()
+}
+
+// storable refuses commands while earlier events wait to be stored.
+func (l *live) storable() error {
 	if l.stalled != nil {
 		return fault.New(fault.Unavailable, store.CodeStoreFull, "The server cannot store events at the moment.").
 			WithHint("Free disk space on the server; the conversation goes on by itself then.")

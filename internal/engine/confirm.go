@@ -54,7 +54,7 @@ func (e *Engine) setOption(ctx context.Context, owner string, id conversation.ID
 // answered with the reason and the conversation waits for the user.
 func (e *Engine) Confirm(ctx context.Context, owner string, id conversation.ID, accept bool, reason string) error {
 	return e.do(ctx, owner, id, func(l *live) error {
-		if err := l.writable(); err != nil {
+		if err := l.storable(); err != nil {
 			return err
 		}
 		if l.state.Status != conversation.WaitingConfirmation {

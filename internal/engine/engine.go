@@ -104,6 +104,9 @@ type Options struct {
 	LeaseTTL  time.Duration
 	// MaxIterations is the bound on steps per run where settings give none.
 	MaxIterations int
+	// MaxLogEvents and MaxLogBytes bound a conversation's log, give or take what one step
+	// adds; 0 = no bound. A conversation that is full can be read, forked and deleted.
+	MaxLogEvents, MaxLogBytes int64
 	// DailyBudget bounds what one user's model calls cost on one day (UTC); nil =
 	// no bound. TaskTokens and DailyTokens, of a conversation with all below it and
 	// of a user's day, take the place of a ceiling in dollars where the price of a

@@ -105,6 +105,9 @@ func (e *Engine) pursue(ctx context.Context, owner string, id conversation.ID, v
 
 // mayPursue refuses a goal that cannot be worked on now.
 func (l *live) mayPursue() error {
+	if err := l.room(); err != nil {
+		return err
+	}
 	switch {
 	case l.stalled != nil:
 		return l.writable()
@@ -151,7 +154,7 @@ func (e *Engine) StopGoal(ctx context.Context, owner string, id conversation.ID)
 
 // haltGoal ends the goal, and what works on it.
 func (l *live) haltGoal() error {
-	if err := l.writable(); err != nil {
+	if err := l.storable(); err != nil {
 		return err
 	}
 	if err := l.append(l.stopGoal()...); err != nil {

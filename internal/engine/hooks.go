@@ -212,7 +212,7 @@ func (e *Engine) beginSession(ctx context.Context, owner string, id conversation
 		if !ran || l.state.Extensions.Begun {
 			return nil
 		}
-		if err := l.writable(); err != nil {
+		if err := l.storable(); err != nil {
 			return err
 		}
 		return l.append(slices.Concat(l.opening(), hookEvents(o), hint(contextParts(o)))...)

@@ -57,6 +57,7 @@ type live struct {
 	// owned by the goroutine
 	conv        *conversation.Conversation
 	state       *conversation.State
+	bytes       int64 // of the log
 	masker      Masker
 	secrets     map[string]account.CustomSecret
 	choice      account.LLM  // the model, with the key to use now
@@ -210,7 +211,7 @@ func (l *live) load(ctx context.Context) error {
 	if err := l.refresh(ctx); err != nil {
 		return err
 	}
-	l.state = conversation.NewState()
+	l.state, l.bytes = conversation.NewState(), 0
 	for after := int64(-1); ; {
 		events, err := s.Events().Read(ctx, l.id, after, 1000)
 		if err != nil {
@@ -244,6 +245,7 @@ func (l *live) apply(ev conversation.Event) error {
 		return fault.Wrap(err, fault.Internal, "bad_event", "An event of this conversation cannot be read.")
 	}
 	l.state.Apply(ev, p)
+	l.bytes += int64(len(ev.Raw))
 	l.head.Store(l.state.Head)
 	l.running.Store(l.state.Status == conversation.Running)
 	l.calls.Store(&foldedCalls{l.state.Head, l.state.Calls})

@@ -98,6 +98,9 @@ func (l *live) advanceAside() {
 
 // overLimit returns why the run must not go on.
 func (l *live) overLimit() conversation.Payload {
+	if err := l.room(); err != nil {
+		return fullError(err)
+	}
 	if n := l.conv.Options.MaxIterations; l.steps >= n {
 		return conversationError("MaxIterationsReached", fmt.Sprintf(
 			"The run made %d steps, the limit of this conversation. Send a message to go on.", n), "agent_action", "retry")

@@ -25,7 +25,8 @@ type TextHit struct {
 // Search is the full-text index. It covers what is appended and renamed from then on
 // by itself; what an older version stored, and the logs of forks, CatchUp has to add.
 type Search interface {
-	// Find returns what matches, the newest first.
+	// Find returns what matches, the newest first. The events of a page have at most
+	// MaxEventPage bytes together; the first always fits.
 	Find(ctx context.Context, q TextQuery) (Page[TextHit], error)
 	// CatchUp adds a part of what is missing in the index. more says that there may be
 	// more; it is not meant to be called by several at once.

@@ -116,19 +116,46 @@ func (h *handlers) getEvents(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := checkBatch(f.IDs); err != nil {
 		return err
 	}
-	out := make([]json.RawMessage, len(f.IDs)) // nil encodes as null
-	if known {
-		found, err := h.Engine.Log().ByID(r.Context(), q.Conversation, f.IDs)
+	if !known {
+		return httpkit.JSON(w, http.StatusOK, make([]json.RawMessage, len(f.IDs))) // nil encodes as null
+	}
+	return h.writeEvents(r.Context(), w, q.Conversation, f.IDs)
+}
+
+// eventsAtATime bounds how many events of a batch are in memory: each may be large, and
+// one may be asked for more than once.
+const eventsAtATime = 4
+
+// writeEvents answers with events in the order of their ids, null where there is none.
+func (h *handlers) writeEvents(ctx context.Context, w http.ResponseWriter, id conversation.ID, ids []string) error {
+	before := byte('[')
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), eventsAtATime)]
+		ids = ids[len(part):]
+		found, err := h.Engine.Log().ByID(ctx, id, part)
 		if err != nil {
 			return err
 		}
-		for i, e := range found {
+		if before == '[' {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+		}
+		for _, e := range found {
+			raw := json.RawMessage("null")
 			if e != nil {
-				out[i] = e.Raw
+				raw = e.Raw
 			}
+			if _, err := w.Write(append([]byte{before}, raw...)); err != nil {
+				return err
+			}
+			before = ','
 		}
 	}
-	return httpkit.JSON(w, http.StatusOK, out)
+	if before == '[' {
+		return httpkit.JSON(w, http.StatusOK, []json.RawMessage{})
+	}
+	_, err := w.Write([]byte("]\n"))
+	return err
 }
 
 // streamEvents is the resumable stream: the event's number in the log is its id.

@@ -195,9 +195,10 @@ func (x search) find(ctx context.Context, q store.TextQuery) (store.Page[store.T
 	if err != nil {
 		return empty, err
 	}
-	hits := page(found, limit, func(h hit) cursor { return cursor{Order: byTime.name, Num: h.id, ID: "x"} })
+	at := func(h hit) cursor { return cursor{Order: byTime.name, Num: h.id, ID: "x"} }
+	hits, size := page(found, limit, at), 0
 	out := store.Page[store.TextHit]{Items: make([]store.TextHit, 0, len(hits.Items)), Next: hits.Next}
-	for _, h := range hits.Items {
+	for i, h := range hits.Items {
 		one := store.TextHit{Conversation: conversation.ID(h.conversation)}
 		if h.seq != titleSeq {
 			e, err := scanEvent(x.s.reads.row(ctx, selectEvent+` WHERE conversation = $1 AND seq = $2`, h.conversation, h.seq))
@@ -206,6 +207,10 @@ func (x search) find(ctx context.Context, q store.TextQuery) (store.Page[store.T
 			}
 			if err != nil {
 				return empty, err
+			}
+			if size += len(e.Raw); size > len(e.Raw) && size > store.MaxEventPage {
+				out.Next = at(hits.Items[i-1]).encode()
+				return out, nil
 			}
 			one.Event = &e
 		}

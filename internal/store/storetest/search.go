@@ -18,6 +18,7 @@ var searchTests = map[string]func(*suite){
 	"Forks":      searchForks,
 	"LongTexts":  searchLong,
 	"OddQueries": searchOdd,
+	"LargeHits":  searchLarge,
 }
 
 // hits lists what a query finds, as conversation/event, "title" for a title.
@@ -68,6 +69,27 @@ func searchWords(s *suite) {
 	more, err := s.Search().CatchUp(s.ctx)
 	s.ok(err)
 	s.equal(more, false)
+}
+
+// searchLarge: a page has no more bytes than it may, and the pages together have every
+// hit once.
+func searchLarge(s *suite) {
+	s.create("u", "c")
+	want := []string{}
+	for i, size := range []int{1, 9 << 20, 9 << 20, 20 << 20, 1, 9 << 20} {
+		id := fmt.Sprintf("e%d", i)
+		s.append("c", message(id, "fox "+strings.Repeat("x", size), at(i)))
+		want = append([]string{"c/" + id}, want...)
+	}
+	q := store.TextQuery{Owner: "u"}
+	s.equal(s.hits(q, "fox"), strings.Join(want, " "))
+	p, err := s.Search().Find(s.ctx, store.TextQuery{Owner: "u", Terms: textsearch.Parse("fox")})
+	s.ok(err)
+	if len(p.Items) != 2 || p.Next == "" {
+		s.Errorf("%d hits in a page, next %q", len(p.Items), p.Next)
+	}
+	q.Limit = 1
+	s.equal(s.hits(q, "fox"), strings.Join(want, " "))
 }
 
 func searchOwners(s *suite) {

@@ -151,6 +151,18 @@ def _():
     assert "hush-" not in result.model_dump_json(), result
 
 
+@step("secrets by their address")
+def _():
+    answer = httpx.put(f"{HOST}/api/settings/secrets", headers={"X-Session-API-Key": KEY}, json={"name": "KEPT_TOKEN", "value": "hush-3f6b"})
+    assert answer.status_code == 200, answer
+    secrets = workspace.get_secrets()
+    assert secrets["KEPT_TOKEN"].get_value() == "hush-3f6b"
+    conversation.update_secrets(secrets)  # by their addresses
+    message('run echo "[$KEPT_TOKEN]" | rev')
+    result = seen(ObservationEvent, lambda e: "KEPT_TOKEN" in str(getattr(e.observation, "command", "")))
+    assert "b6f3-hsuh" in result.model_dump_json(), result
+
+
 @step("questions and branches")
 def _():
     assert conversation.ask_agent("What is the answer?") == "forty-two"
