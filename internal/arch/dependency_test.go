@@ -1,6 +1,7 @@
 package arch_test
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
@@ -24,26 +25,62 @@ func TestDependenciesAreExplained(t *testing.T) {
 		}
 	}
 	explained := map[string]bool{}
+	npm := map[string]bool{}
+	section := ""
 	for row := range strings.Lines(string(doc)) {
+		if title, ok := strings.CutPrefix(row, "## "); ok {
+			section = strings.TrimSpace(title)
+		}
 		cell, ok := strings.CutPrefix(row, "| `")
 		if !ok {
 			continue
 		}
 		cell, _, _ = strings.Cut(cell, " | ")
 		for name := range strings.SplitSeq(cell, ", ") {
-			explained[strings.Trim(name, "`")] = true
+			if name = strings.Trim(name, "`"); section == "In the web UI" {
+				npm[name] = true
+			} else {
+				explained[name] = true
+			}
 		}
 	}
+	compare(t, "web/package.json", packages(t), npm)
+	compare(t, "the code", used, explained)
+}
+
+// compare reports what one side has and the other has not.
+func compare(t *testing.T, where string, used, explained map[string]bool) {
+	t.Helper()
 	for m := range used {
 		if !explained[m] {
-			t.Errorf("%s is imported and not in docs/dependencies.md: a dependency must earn its place there", m)
+			t.Errorf("%s uses %s, which is not in docs/dependencies.md: a dependency must earn its place there", where, m)
 		}
 	}
 	for m := range explained {
 		if !used[m] {
-			t.Errorf("docs/dependencies.md explains %s, which nothing imports", m)
+			t.Errorf("docs/dependencies.md explains %s, which %s does not use", m, where)
 		}
 	}
+}
+
+// packages returns the npm packages that the web UI is made of.
+func packages(t *testing.T) map[string]bool {
+	t.Helper()
+	raw, err := os.ReadFile("../../web/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	if err := json.Unmarshal(raw, &file); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for name := range file.Dependencies {
+		names[name] = true
+	}
+	return names
 }
 
 // requirements returns the modules that go.mod requires, direct or not.

@@ -327,7 +327,7 @@ await step('settings: a model that cannot be reached is told in words, and secre
   const page = await go();
   await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('combobox', { name: 'Model' }).fill('openai/none');
-  await page.getByLabel('API key').fill('sk-not-a-key');
+  await page.getByLabel('API key', { exact: true }).fill('sk-not-a-key');
   await page.getByLabel('Base URL').fill('http://127.0.0.1:9/v1');
   await page.getByRole('button', { name: 'Test connection' }).click();
   await page.getByText('The model does not answer').waitFor();
@@ -342,12 +342,83 @@ await step('settings: a model that cannot be reached is told in words, and secre
   assert.equal(await page.getByLabel('Name of commits').inputValue(), 'Ada');
 });
 
+await step('keys and secrets: shown once or never, and deleted after a question', async (go) => {
+  const page = await go();
+  await page.goto(`${url}/#/settings/keys`);
+  await page.getByLabel('Name').fill('a program');
+  await page.getByRole('button', { name: 'Create key' }).click();
+  const made = await page.locator('code', { hasText: 'pk-' }).textContent();
+  const open = () => fetch(`${url}/api/keys`, { headers: { Authorization: `Bearer ${made}` } });
+  assert.equal((await open()).status, 200);
+  await accessible(page, 'keys');
+  await page.getByRole('button', { name: 'Delete: a program' }).click();
+  await accessible(page, 'a question');
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('You have made no keys.').waitFor();
+  assert.equal((await open()).status, 401);
+
+  await page.getByRole('tab', { name: 'Secrets' }).click();
+  await page.getByLabel('Name').fill('DEPLOY_TOKEN');
+  await page.getByLabel('Value').fill('hunter2-hunter2');
+  await page.getByRole('button', { name: 'Store secret' }).click();
+  await page.getByText('DEPLOY_TOKEN').first().waitFor();
+  await begin(page, 'run: echo "$DEPLOY_TOKEN"; printf %s "$DEPLOY_TOKEN" | wc -c\nfinish: done');
+  await page.getByRole('button', { name: /^Command echo/ }).click();
+  await page.getByText(/\n15$/).waitFor();
+  assert.ok(!(await timeline(page).innerText()).includes('hunter2'));
+  await page.goto(`${url}/#/settings/secrets`);
+  await page.getByRole('button', { name: 'Delete: DEPLOY_TOKEN' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('There are no secrets.').waitFor();
+});
+
+await step('changed files are listed, with their differences', async (go) => {
+  const page = await go();
+  await begin(page, 'run: git init -q . && echo more > b.txt\nfinish: changed');
+  await timeline(page).getByText('changed', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Actions', exact: true }).click();
+  await page.getByRole('menuitem', { name: 'Changed files' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('button', { name: /added.*b\.txt/ }).click();
+  await dialog.getByText('more', { exact: true }).waitFor();
+  await accessible(page, 'changes');
+});
+
+await step('sandboxes: pause, resume by a message, delete', async (go) => {
+  const page = await go();
+  const id = await begin(page, 'finish: made');
+  await status(page, 'Finished.');
+  const { sandbox_id: sandbox } = await api('GET', `/api/v1/app-conversations/${id}`);
+  await page.getByRole('link', { name: 'Sandboxes' }).click();
+  const row = page.getByRole('listitem').filter({ hasText: sandbox });
+  await row.getByRole('button', { name: 'Pause' }).click();
+  await row.getByRole('button', { name: 'Resume' }).waitFor();
+  await page.goto(`${url}/#/c/${id}`);
+  await status(page, 'The sandbox is paused');
+  await message(page, 'finish: awake again');
+  await timeline(page).getByText('awake again', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'Sandboxes' }).click();
+  await row.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
 for (const colorScheme of ['light', 'dark']) {
   await step(`360 px, ${colorScheme}: nothing is wider than the page, and axe finds nothing serious`, async (go) => {
     const page = await go({ viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true, colorScheme });
     await begin(page, `run: echo ${'long-'.repeat(60)}\nwrite a.txt: b\nfail\nfinish: ${'x'.repeat(300)}`);
     await status(page, 'Finished.');
-    const places = [page.url().split('#')[1], '/', '/new', '/sandboxes', '/settings/model', '/settings/general'];
+    const places = [
+      page.url().split('#')[1],
+      '/',
+      '/new',
+      '/sandboxes',
+      '/settings/model',
+      '/settings/general',
+      '/settings/git',
+      '/settings/secrets',
+      '/settings/keys',
+    ];
     for (const place of places) {
       await page.goto(`${url}/#${place}`);
       await page.waitForTimeout(500);

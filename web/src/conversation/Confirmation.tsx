@@ -6,7 +6,7 @@ import { api, ask, type Conversation } from '../api/client';
 import { agentCall } from '../api/queries';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
-import { toolKind } from './describe';
+import { prettyArgs, toolKind } from './describe';
 import type { Step } from './fold';
 import { Body, RiskBadge, toolLabel } from './StepView';
 
@@ -51,6 +51,15 @@ export function Confirmation({ conversation, steps }: { conversation: Conversati
               {toolLabel(step, toolKind(step), t)} <RiskBadge risk={step.risk} />
             </p>
             <Body step={step} kind={toolKind(step)} />
+            <details className="text-[13px] text-ink-soft">
+              <summary>{t('confirm.call')}</summary>
+              <pre
+                tabIndex={0}
+                className="mt-1 max-h-64 overflow-auto rounded-md border border-line bg-sunken p-2 font-mono whitespace-pre-wrap text-ink [overflow-wrap:anywhere]"
+              >
+                {step.tool} {prettyArgs(step)}
+              </pre>
+            </details>
           </li>
         ))}
       </ul>

@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { ArrowLeft, Download, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
+import { ArrowLeft, Download, FileDiff, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError, api, ask, type Conversation } from '../api/client';
@@ -13,6 +13,7 @@ import { go } from '../lib/router';
 import { Button, IconButton } from '../ui/Button';
 import { Menu, MenuItem, MenuSeparator } from '../ui/Menu';
 import { toastError } from '../ui/Toast';
+import { Changes } from './Changes';
 import { Composer } from './Composer';
 import { Confirmation } from './Confirmation';
 import type { Status } from './fold';
@@ -120,7 +121,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
   const hint = asleep ? t('composer.asleep') : status === 'running' ? t('composer.steer') : t('composer.placeholder');
   return (
     <WorkingDir value={conversation.workspace?.working_dir ?? ''}>
-      <Head conversation={conversation} usage={state.timeline.usage} onFork={() => forkFrom()} />
+      <Head conversation={conversation} status={status} usage={state.timeline.usage} onFork={() => forkFrom()} />
       <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
       <div className="mx-auto w-full max-w-3xl shrink-0 space-y-2 px-3 pb-3 md:px-5">
         <Plan tasks={state.timeline.tasks} />
@@ -162,14 +163,16 @@ async function wake(conversation: Conversation): Promise<void> {
 
 interface HeadProps {
   conversation: Conversation;
+  status: Status;
   usage: { cost: number; prompt: number; completion: number } | null;
   onFork: () => void;
 }
 
-function Head({ conversation: c, usage, onFork }: HeadProps) {
+function Head({ conversation: c, status, usage, onFork }: HeadProps) {
   const { t, i18n } = useTranslation();
   const client = useQueryClient();
   const [renaming, setRenaming] = useState(false);
+  const [changes, setChanges] = useState(false);
   const tokens = c.metrics.accumulated_token_usage;
   const total = usage ?? {
     cost: c.metrics.accumulated_cost,
@@ -196,7 +199,7 @@ function Head({ conversation: c, usage, onFork }: HeadProps) {
       >
         <ArrowLeft size={18} aria-hidden />
       </a>
-      <StatusDot status={shownStatus(c)} />
+      <StatusDot status={shownStatus({ ...c, execution_status: status })} />
       <div className="min-w-0 flex-1">
         <h1 className="truncate text-[15px] font-semibold" title={c.title}>
           {c.title || t('list.untitled')}
@@ -237,6 +240,11 @@ function Head({ conversation: c, usage, onFork }: HeadProps) {
         <MenuItem icon={<GitFork size={15} aria-hidden />} onSelect={onFork}>
           {t('conversation.fork')}
         </MenuItem>
+        {c.sandbox_status === 'RUNNING' && (
+          <MenuItem icon={<FileDiff size={15} aria-hidden />} onSelect={() => setChanges(true)}>
+            {t('changes.open')}
+          </MenuItem>
+        )}
         <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate()}>
           {t('conversation.download')}
         </MenuItem>
@@ -245,6 +253,7 @@ function Head({ conversation: c, usage, onFork }: HeadProps) {
           {t('list.delete')}
         </MenuItem>
       </Menu>
+      {changes && <Changes conversation={c} onDone={() => setChanges(false)} />}
       {renaming && <Rename conversation={c} onDone={() => setRenaming(false)} />}
     </header>
   );

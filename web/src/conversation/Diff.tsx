@@ -2,6 +2,7 @@ import clsx from 'clsx';
 import { structuredPatch } from 'diff';
 import { memo, useMemo } from 'react';
 import { useTranslation } from 'react-i18next';
+import { visible } from '../lib/visible';
 
 interface Line {
   sign: '+' | '-' | ' ' | '@';
@@ -12,6 +13,7 @@ interface Line {
 
 // Longer texts take the browser too long to compare.
 const longest = 400_000;
+const most = 2000; // lines that are shown
 
 export function diffLines(before: string, after: string): Line[] | null {
   if (before.length + after.length > longest) return null;
@@ -68,7 +70,7 @@ export const Diff = memo(function Diff({
     >
       <table className="w-full border-collapse">
         <tbody>
-          {lines.slice(0, 2000).map((line, i) => (
+          {lines.slice(0, most).map((line, i) => (
             <tr key={i} className={colours[line.sign]}>
               {numbered && (
                 <>
@@ -85,11 +87,14 @@ export const Diff = memo(function Diff({
               >
                 {line.sign === '@' ? '⋯' : line.sign}
               </td>
-              <td className="pr-3 whitespace-pre">{line.text || ' '}</td>
+              <td className="pr-3 whitespace-pre">{visible(line.text) || ' '}</td>
             </tr>
           ))}
         </tbody>
       </table>
+      {lines.length > most && (
+        <p className="px-3 py-1 font-sans text-[13px] text-warn">{t('diff.more', { count: lines.length - most })}</p>
+      )}
     </section>
   );
 });

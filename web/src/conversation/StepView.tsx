@@ -77,7 +77,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
   const { t, i18n } = useTranslation();
   const body = useId();
   const workingDir = useWorkingDir();
-  const usual = step.state === 'failed' || (step.state === 'open' && (waiting || running));
+  const usual = step.state === 'failed' || (step.state === 'open' && running && !waiting);
   const [open, setOpen] = useState(toggled.get(step.key) ?? usual);
   const [settled, setSettled] = useState(step.state);
   if (settled !== step.state) {

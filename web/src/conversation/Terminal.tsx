@@ -1,6 +1,7 @@
 import { memo, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { parseAnsi } from '../lib/ansi';
+import { visible } from '../lib/visible';
 import { Button } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
@@ -29,7 +30,7 @@ export const Terminal = memo(function Terminal({
           <span aria-hidden className="text-accent-text select-none">
             ${' '}
           </span>
-          {command}
+          {visible(command)}
         </pre>
       )}
       {hidden > 0 && (

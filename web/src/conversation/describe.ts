@@ -1,4 +1,5 @@
 // What a tool call is about, in one line, and what of it is shown.
+import { visible } from '../lib/visible';
 import { number, plainText, text } from './events';
 import type { Step } from './fold';
 
@@ -38,7 +39,9 @@ export function subject(step: Step, workingDir: string): string {
     text(a.command) && toolKind(step) === 'terminal'
       ? text(a.command)
       : text(a.path) || text(a.file_path) || text(a.url) || text(a.pattern) || text(a.query) || text(a.description);
-  const short = (line || step.args).replace(/\s+/g, ' ').trim();
+  const short = visible(line || step.args)
+    .replace(/\s+/g, ' ')
+    .trim();
   return workingDir !== '' && short.startsWith(`${workingDir}/`) ? short.slice(workingDir.length + 1) : short;
 }
 
@@ -75,8 +78,8 @@ export function exitCode(step: Step): number | null {
 
 export function prettyArgs(step: Step): string {
   try {
-    return JSON.stringify(JSON.parse(step.args), null, 2);
+    return visible(JSON.stringify(JSON.parse(step.args), null, 2));
   } catch {
-    return step.args;
+    return visible(step.args);
   }
 }

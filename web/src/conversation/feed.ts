@@ -38,7 +38,8 @@ export class Feed {
   #until = 0; // the number up to which events make the tail
   #dirty = false;
   #timer: ReturnType<typeof setTimeout> | null = null;
-  #closed = false;
+  #closed = true;
+  #opened = 0; // how often, so that what an earlier opening began ends
   #retry: ReturnType<typeof setTimeout> | null = null;
   #state: FeedState = {
     ready: false,
@@ -65,6 +66,7 @@ export class Feed {
 
   open(conversation: Conversation | undefined): void {
     this.#closed = false;
+    this.#opened++;
     if (conversation?.execution_status) this.#set({ status: conversation.execution_status });
     void this.#begin();
   }
@@ -79,6 +81,8 @@ export class Feed {
   }
 
   async #begin(): Promise<void> {
+    const opened = this.#opened;
+    const left = () => this.#closed || this.#opened !== opened;
     if (this.#log === null) {
       let total: number;
       try {
@@ -88,12 +92,12 @@ export class Feed {
           }),
         );
       } catch (error) {
-        if (this.#closed) return;
+        if (left()) return;
         this.#set({ failed: error as Error, connection: 'waiting' });
         this.#retry = setTimeout(() => void this.#begin(), 2000);
         return;
       }
-      if (this.#closed) return;
+      if (left()) return;
       this.#log = new EventLog(Math.max(0, total - tail));
       this.#until = total;
       this.#set({ failed: null });

@@ -42,11 +42,11 @@ interface Values {
 function valuesOf(s: Settings | null): Values {
   return {
     confirm: s?.conversation_settings.confirmation_mode ?? false,
-    analyzer: s?.conversation_settings.security_analyzer ?? '',
+    analyzer: s?.conversation_settings.security_analyzer === 'llm' ? 'llm' : '',
     iterations: String(s?.conversation_settings.max_iterations ?? 500),
     budget: s?.max_budget_per_task == null ? '' : String(s.max_budget_per_task),
     condense: s?.agent_settings.condenser.enabled ?? true,
-    condenseSize: String(s?.agent_settings.condenser.max_size ?? 240),
+    condenseSize: String(s?.agent_settings.condenser.max_size ?? 80),
     subAgents: s?.agent_settings.enable_sub_agents ?? false,
     fullClone: s?.git_full_clone ?? false,
     grouping: s?.sandbox_grouping_strategy ?? 'NO_GROUPING',
@@ -65,7 +65,7 @@ function changesOf(before: Values, now: Values): Schema['SettingsChange'] {
   const conversation: NonNullable<Schema['ConversationSettingsChange']> = {};
   const agent: NonNullable<Schema['AgentSettingsChange']> = {};
   if (changed('confirm')) conversation.confirmation_mode = now.confirm;
-  if (changed('analyzer')) conversation.security_analyzer = (now.analyzer || null) as 'llm' | 'none' | null;
+  if (changed('analyzer')) conversation.security_analyzer = now.analyzer === 'llm' ? 'llm' : null;
   if (changed('iterations')) conversation.max_iterations = amount(now.iterations);
   if (changed('subAgents')) agent.enable_sub_agents = now.subAgents;
   if (changed('condense') || changed('condenseSize'))
@@ -114,9 +114,8 @@ function Form({ stored }: { stored: Settings | null }) {
           value={now.analyzer}
           onChange={(e) => set('analyzer', e.target.value)}
         >
-          <option value="">{t(`${g}.analyzerDefault`)}</option>
           <option value="llm">{t(`${g}.analyzerLlm`)}</option>
-          <option value="none">{t(`${g}.analyzerNone`)}</option>
+          <option value="">{t(`${g}.analyzerNone`)}</option>
         </SelectField>
       </Group>
       <Group title={t(`${g}.limits`)}>

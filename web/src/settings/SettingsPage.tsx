@@ -5,7 +5,10 @@ import { serverInfo } from '../api/queries';
 import { go } from '../lib/router';
 import { Tabs } from '../ui/Tabs';
 import { GeneralSettings } from './GeneralSettings';
+import { GitSettings } from './GitSettings';
+import { KeySettings } from './KeySettings';
 import { ModelSettings } from './ModelSettings';
+import { SecretSettings } from './SecretSettings';
 
 export function SettingsPage({ tab }: { tab: string }) {
   const { t } = useTranslation();
@@ -13,6 +16,9 @@ export function SettingsPage({ tab }: { tab: string }) {
   const tabs: { value: string; label: string; content: ReactNode }[] = [
     { value: 'model', label: t('settings.model.tab'), content: <ModelSettings /> },
     { value: 'general', label: t('settings.general.tab'), content: <GeneralSettings /> },
+    { value: 'git', label: t('settings.git.tab'), content: <GitSettings /> },
+    { value: 'secrets', label: t('settings.secrets.tab'), content: <SecretSettings /> },
+    { value: 'keys', label: t('settings.keys.tab'), content: <KeySettings /> },
   ];
   return (
     <>

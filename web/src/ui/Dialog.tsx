@@ -1,3 +1,4 @@
+import clsx from 'clsx';
 import { X } from 'lucide-react';
 import { Dialog as Radix } from 'radix-ui';
 import type { ReactNode } from 'react';
@@ -9,13 +10,14 @@ interface Props {
   onOpenChange: (open: boolean) => void;
   title: string;
   children: ReactNode;
+  wide?: boolean;
 }
 
 /**
  * A dialog over the page. The veil is not Radix's own: that one locks scrolling with an
  * inline style, which the page's policy refuses, and the page itself never scrolls.
  */
-export function Dialog({ open, onOpenChange, title, children }: Props) {
+export function Dialog({ open, onOpenChange, title, children, wide = false }: Props) {
   const { t } = useTranslation();
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
@@ -23,7 +25,10 @@ export function Dialog({ open, onOpenChange, title, children }: Props) {
         <div className="fixed inset-0 z-40 bg-veil" />
         <Radix.Content
           aria-describedby={undefined}
-          className="fixed top-1/2 left-1/2 z-50 max-h-[90dvh] w-[min(32rem,calc(100vw-1.5rem))] -translate-x-1/2 -translate-y-1/2 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-raised"
+          className={clsx(
+            'fixed top-1/2 left-1/2 z-50 max-h-[90dvh] -translate-x-1/2 -translate-y-1/2 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-raised',
+            wide ? 'w-[min(60rem,calc(100vw-1.5rem))]' : 'w-[min(32rem,calc(100vw-1.5rem))]',
+          )}
         >
           <div className="mb-3 flex items-center justify-between gap-2">
             <Radix.Title className="text-base font-semibold">{title}</Radix.Title>
