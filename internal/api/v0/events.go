@@ -15,6 +15,7 @@ import (
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
+	"parley/internal/vault"
 )
 
 // eventQuery is a page of events. Bounds are inclusive in both directions.
@@ -130,8 +131,12 @@ func encode(e *projection.Event) (json.RawMessage, error) {
 	if err := enc.Encode(e); err != nil {
 		return nil, fmt.Errorf("encode event %d: %w", e.ID, err)
 	}
-	return bytes.TrimSpace(b.Bytes()), nil
+	return bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte(vault.Hidden), []byte(hiddenSecret)), nil
 }
+
+// hiddenSecret is what stands for a secret's value in legacy events (legacy API 8.5); the log
+// has vault.Hidden.
+const hiddenSecret = "<secret_hidden>"
 
 // trajectory streams all events; an error in the middle cuts the connection.
 func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {

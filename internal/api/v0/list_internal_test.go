@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/internal/api/v0/projection"
+	"parley/internal/vault"
 )
 
 // legacyID is a page id as the reference makes them.
@@ -64,4 +67,17 @@ func FuzzPageID(f *testing.F) {
 			t.Error(fmt.Sprint(cursor, offset, err))
 		}
 	})
+}
+
+// TestSecretsAreHiddenAsOldClientsKnowIt: legacy API 8.5, everywhere in an event.
+func TestSecretsAreHiddenAsOldClientsKnowIt(t *testing.T) {
+	t.Parallel()
+	content := "key " + vault.Hidden + ", again " + vault.Hidden
+	raw, err := encode(&projection.Event{Message: content, Content: &content, Extras: map[string]any{"list": []any{content}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(raw), "<secret_hidden>"); got != 6 || strings.Contains(string(raw), vault.Hidden) {
+		t.Errorf("%s", raw)
+	}
 }
