@@ -111,21 +111,4 @@ describe('EventLog', () => {
     expect(log.add(-1, event)).toBe(false);
     expect(log.add(Number.NaN, event)).toBe(false);
   });
-
-  it('folds in time that grows with the log and no faster', () => {
-    const take = (length: number) => {
-      const log = new EventLog(0);
-      story(length).forEach((event, n) => {
-        log.add(n, event);
-      });
-      const times = Array.from({ length: 5 }, () => {
-        const start = performance.now();
-        fold(log);
-        return performance.now() - start;
-      });
-      return Math.min(...times);
-    };
-    take(2_000); // warm
-    expect(take(20_000)).toBeLessThan(40 * Math.max(1, take(2_000)));
-  });
 });
