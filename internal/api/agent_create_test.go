@@ -270,7 +270,6 @@ func TestAgentCreateSaysHowTheAgentRuns(t *testing.T) {
 			wantView.AgentType = ""
 			c.want(&conv.Options, &wantView)
 			conv.Options.SettingsMCP = conv.Options.MCP == nil // the settings' servers, which are none
-			conv.Options.SettingsMCP = conv.Options.MCP == nil
 			if diff := cmp.Diff(conv.Options, got.Options, cmp.AllowUnexported(account.Secret{}), cmpopts.EquateEmpty()); diff != "" || wantView.AgentType != got.AgentType {
 				t.Errorf("agent type %q, options (-want +got):\n%s", got.AgentType, diff)
 			}
