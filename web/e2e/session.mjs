@@ -183,11 +183,11 @@ await step('what needs consent is shown whole, and runs only with it', async (go
     await begin(page, 'run: echo first-$((1+1))\nrun: echo second-$((2+2))');
     await page.getByRole('heading', { name: 'The agent wants to run this:' }).waitFor();
     const panel = page.getByRole('region', { name: 'The agent wants to run this:' });
-    await panel.getByText('echo first-$((1+1))').waitFor();
+    await panel.getByText('$ echo first-$((1+1))').waitFor();
     await accessible(page, 'confirmation');
     assert.equal(await page.getByText('first-2').count(), 0);
     await panel.getByRole('button', { name: 'Run' }).click();
-    await panel.getByText('echo second-$((2+2))').waitFor();
+    await panel.getByText('$ echo second-$((2+2))').waitFor();
     await panel.getByRole('button', { name: 'Refuse' }).click();
     await panel.getByLabel('Why not?').fill('not that one');
     await panel.getByRole('button', { name: 'Refuse' }).click();

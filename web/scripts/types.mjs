@@ -49,10 +49,20 @@ for (const [kind, members] of Object.entries(document.components)) {
   if (kept.length > 0) components[kind] = Object.fromEntries(kept);
 }
 
-const tree = await openapiTS(
-  { openapi: '3.1.0', info: document.info, paths, components },
-  { alphabetize: true, emptyObjectsUnknown: true },
-);
+// Prose changes more often than types.
+const bare = (node) => {
+  if (Array.isArray(node)) return node.map(bare);
+  if (node === null || typeof node !== 'object') return node;
+  const members = Object.entries(node).filter(
+    ([key, value]) => !['description', 'summary'].includes(key) || typeof value !== 'string',
+  );
+  return Object.fromEntries(members.map(([key, value]) => [key, bare(value)]));
+};
+
+const tree = await openapiTS(bare({ openapi: '3.1.0', info: { title: 'Parley', version: '1' }, paths, components }), {
+  alphabetize: true,
+  emptyObjectsUnknown: true,
+});
 const text = `// Written by scripts/types.mjs from the server's own document. Do not edit.\n${astToString(tree)}`;
 const target = at('../src/api/schema.d.ts');
 if (mode === '--check') {
