@@ -157,9 +157,9 @@ await step('a conversation: steps, output, streamed text, markdown', async (go) 
   await page.getByRole('button', { name: /^Command echo/ }).click();
   await page.getByText('out-42').waitFor();
   await timeline(page).locator('strong', { hasText: 'end' }).waitFor();
-  await message(page, 'tokens 80');
+  await message(page, 'tokens 400');
   await page.locator('[aria-busy]').getByText('word-3').waitFor(); // while it is written
-  await page.getByText('word-80').waitFor();
+  await page.getByText('word-400').waitFor();
   await status(page, 'Finished.');
 });
 

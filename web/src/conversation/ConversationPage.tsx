@@ -97,7 +97,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
 
   const send = async (content: MessageContent) => {
     try {
-      if (asleep) await wake(conversation);
+      if (asleep || conversation.sandbox_status === 'STARTING') await awake(conversation);
       await ask(
         api.POST('/api/v1/app-conversations/{conversation_id}/send-message', {
           params: { path: { conversation_id: conversation.id } },
@@ -145,11 +145,12 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
   );
 }
 
-/** Resumes a sandbox and waits until it takes messages. */
-async function wake(conversation: Conversation): Promise<void> {
-  await ask(
-    api.POST('/api/v1/sandboxes/{sandbox_id}/resume', { params: { path: { sandbox_id: conversation.sandbox_id } } }),
-  );
+/** Waits until the sandbox takes messages; one that is paused is resumed. */
+async function awake(conversation: Conversation): Promise<void> {
+  if (conversation.sandbox_status === 'PAUSED')
+    await ask(
+      api.POST('/api/v1/sandboxes/{sandbox_id}/resume', { params: { path: { sandbox_id: conversation.sandbox_id } } }),
+    );
   for (const end = Date.now() + 60_000; Date.now() < end; ) {
     const now = await ask(
       api.GET('/api/v1/app-conversations/{conversation_id}', {
