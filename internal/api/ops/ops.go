@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/internal/api/httpkit"
@@ -48,7 +49,7 @@ const (
 
 type handlers struct {
 	Config
-	openapi []byte
+	openapi func() ([]byte, error) // made when it is asked for first: it is large
 	landing *template.Template
 }
 
@@ -75,8 +76,10 @@ func New(cfg Config) (*httpkit.API, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.openapi, err = httpkit.Merge("Parley", cfg.Version, append(slices.Clone(cfg.Parts), api.Part())...)
-	return api, err
+	h.openapi = sync.OnceValues(func() ([]byte, error) {
+		return httpkit.Merge("Parley", cfg.Version, append(slices.Clone(cfg.Parts), api.Part())...)
+	})
+	return api, nil
 }
 
 type status struct {
@@ -119,8 +122,12 @@ func (h *handlers) metrics(w http.ResponseWriter, r *httpkit.Request) error {
 }
 
 func (h *handlers) document(w http.ResponseWriter, _ *httpkit.Request) error {
+	openapi, err := h.openapi()
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write(h.openapi)
+	_, err = w.Write(openapi)
 	return err
 }
 

@@ -26,7 +26,6 @@ type Checker struct {
 	doc      map[string]any
 	compiler *jsonschema.Compiler
 	paths    []pathPattern
-	used     map[string]bool // "GET /path"
 }
 
 type pathPattern struct {
@@ -46,7 +45,7 @@ func New(openapi []byte) (*Checker, error) {
 	if !ok {
 		return nil, fmt.Errorf("the document is no object")
 	}
-	c := &Checker{doc: doc, compiler: jsonschema.NewCompiler(), used: map[string]bool{}}
+	c := &Checker{doc: doc, compiler: jsonschema.NewCompiler()}
 	c.compiler.AssertFormat()
 	if err := c.compiler.AddResource(resource, doc); err != nil {
 		return nil, err
@@ -74,7 +73,6 @@ func (c *Checker) Check(method, path string, status int, header http.Header, bod
 	if op == nil {
 		return c.undocumented(method, path, status)
 	}
-	c.used[method+" "+pattern] = true
 	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	at := []string{"paths", pattern, strings.ToLower(method), "responses", strconv.Itoa(status)}
 	response := c.at(at...)
@@ -105,22 +103,6 @@ func (c *Checker) Check(method, path string, status int, header http.Header, bod
 func anywhere(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusRequestEntityTooLarge ||
 		status == http.StatusUnprocessableEntity || status >= http.StatusInternalServerError
-}
-
-// Unused lists the operations that were never checked.
-func (c *Checker) Unused() []string {
-	var out []string
-	for _, p := range c.paths {
-		item := c.at("paths", p.path)
-		for method := range item {
-			name := strings.ToUpper(method) + " " + p.path
-			if method != "parameters" && !c.used[name] {
-				out = append(out, name)
-			}
-		}
-	}
-	sort.Strings(out)
-	return out
 }
 
 func (c *Checker) undocumented(method, path string, status int) error {
