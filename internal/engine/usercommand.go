@@ -59,7 +59,7 @@ func (e *Engine) RunForUser(ctx context.Context, owner string, id conversation.I
 // forUser is the request that runs a command of the user's.
 func (l *live) forUser(command string) tool.ExecRequest {
 	return tool.ExecRequest{Argv: []string{"/bin/sh", "-c", userShell, "sh", command}, Dir: l.conv.Options.WorkingDir,
-		Env: secretsFor(l.secrets, command, gitToken(l.conv)), Timeout: userCommandTime, MaxOutput: 1 << 20}
+		Env: commandSecrets(l.conv, l.secrets, command), Timeout: userCommandTime, MaxOutput: 1 << 20}
 }
 
 // execForUser runs a command; why it could not be run is its output.

@@ -82,6 +82,21 @@ func TestUserCommandWithASecret(t *testing.T) {
 	}
 }
 
+// Legacy API 5.2: commands of the user's have the same environment as the agent's.
+func TestUserCommandHasAllSecretsInCapitals(t *testing.T) {
+	w := newWorld(t)
+	for origin, want := range map[conversation.Origin]string{conversation.OriginV0: "17\n", conversation.OriginV1: "0\n"} {
+		id := w.beginWith(engine.StartRequest{Owner: owner, Origin: origin,
+			Secrets: map[string]account.CustomSecret{"deploy_token": {Value: account.NewSecret("very-secret-value")}}})
+		if err := w.engine.RunForUser(t.Context(), owner, id, `printf '%s\n' "${#DEPLOY_TOKEN}"`, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.commanded(id, 2)[1].Output; got != want {
+			t.Errorf("%v: %q", origin, got)
+		}
+	}
+}
+
 // A command that ran when the server stopped has an answer in its next life, once.
 func TestUserCommandOverARestart(t *testing.T) {
 	w := newWorld(t)

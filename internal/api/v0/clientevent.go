@@ -201,7 +201,11 @@ func shown(raw json.RawMessage) any {
 }
 
 func wrongField(typ, msg string, input any, loc ...any) *fault.Error {
-	return wrongFields([]fault.Field{{Loc: loc, Type: typ, Msg: msg, Input: input}})
+	f := fault.Field{Loc: loc, Type: typ, Msg: msg, Input: input}
+	if typ == "value_error" {
+		f.Ctx = map[string]any{"error": map[string]any{}} // V0 1.4
+	}
+	return wrongFields([]fault.Field{f})
 }
 
 func wrongEnum(expected string, input any, loc ...any) *fault.Error {

@@ -131,12 +131,16 @@ func encode(e *projection.Event) (json.RawMessage, error) {
 	if err := enc.Encode(e); err != nil {
 		return nil, fmt.Errorf("encode event %d: %w", e.ID, err)
 	}
-	return bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte(vault.Hidden), []byte(hiddenSecret)), nil
+	raw := bytes.ReplaceAll(bytes.TrimSpace(b.Bytes()), []byte(vault.Hidden), []byte(hiddenSecret))
+	return bytes.ReplaceAll(raw, []byte(hiddenEscaped), []byte(hiddenSecret)), nil
 }
 
 // hiddenSecret is what stands for a secret's value in legacy events (legacy API 8.5); the log
 // has vault.Hidden.
 const hiddenSecret = "<secret_hidden>"
+
+// hiddenEscaped is vault.Hidden as JSON that was stored with HTML escaped has it.
+const hiddenEscaped = `\u003csecret-hidden\u003e`
 
 // trajectory streams all events; an error in the middle cuts the connection.
 func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {
@@ -253,6 +257,9 @@ func (h *handlers) addMessage(w http.ResponseWriter, r *httpkit.Request) error {
 	}
 	if _, err := h.attached(r.Context(), r.Principal.UserID, id); err != nil {
 		return err
+	}
+	if strings.TrimSpace(in.Message) == "" {
+		return wrongField("value_error", "Value error, The message is empty", in.Message, "body", "message")
 	}
 	if err := h.say(r.Context(), r.Principal.UserID, id, &clientEvent{text: in.Message}); err != nil {
 		return err

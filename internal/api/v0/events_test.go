@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -61,6 +62,33 @@ func (r *rig) aRun(id conversation.ID) {
 	w.append(&conversation.ObservationEvent{Header: conversation.Header{Kind: conversation.KindObservation, Source: "environment"},
 		ToolName: "finish", ToolCallID: f.ToolCallID, ActionID: f.ID, Observation: json.RawMessage(`{"kind":"FinishObservation","content":[]}`)},
 		status(conversation.Finished))
+}
+
+// V0 8.5: byte-exact, wherever it stands; in the log it is the agent protocol's.
+func TestMaskedSecretsAreSpelledAsLegacyClientsKnowThem(t *testing.T) {
+	r := newRig(t)
+	id := r.conversation("use <secret-hidden>")
+	w := r.writer(id)
+	a := runs("a1", "curl -H <secret-hidden>")
+	a.Thought = []content.Part{content.Text("with <secret-hidden>")}
+	m := runs("m1", "")
+	m.ToolName, m.Action = "fetch", json.RawMessage(`{"kind":"MCPToolAction","data":{"key":"\u003csecret-hidden\u003e"}}`)
+	w.append(prompt(), says("user", "use <secret-hidden>"), status(conversation.Running), a, ran(a, "it is <secret-hidden>"), m)
+	for _, path := range []string{"/events?limit=100", "/trajectory"} {
+		_, got := r.call("GET", "/api/conversations/"+string(id)+path, "")
+		if strings.Contains(got, "secret-hidden") || strings.Count(got, "<secret_hidden>") < 8 {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// V0 1.4: the place of a mistake is the one in the body that was sent.
+func TestEmptyMessageNamesItsMember(t *testing.T) {
+	r := newRig(t)
+	path := "/api/conversations/" + string(r.conversation("hi"))
+	const answer = `{"detail":[{"type":"value_error","loc":["body",%s],"msg":"Value error, The message is empty","input":" ","ctx":{"error":{}}}]}`
+	r.want("POST", path+"/message", `{"message":" "}`, 422, fmt.Sprintf(answer, `"message"`))
+	r.want("POST", path+"/events", `{"action":"message","args":{"content":" "}}`, 422, fmt.Sprintf(answer, `"args","content"`))
 }
 
 func TestEventsPaging(t *testing.T) {
