@@ -62,11 +62,8 @@ func (e *Engine) Sight(ctx context.Context, owner string, id conversation.ID) (S
 		if err := l.refresh(ctx); err != nil {
 			return err
 		}
-		model, err := e.opt.Models(l.choice, ModelOptions{})
-		if err != nil {
-			return nil //nolint:nilerr // the run tells what is wrong with the model
-		}
-		switch {
+		switch model, err := e.opt.Models(l.choice, ModelOptions{}); {
+		case err != nil: // the run tells what is wrong with the model
 		case model.Info().Vision, l.tools().has(e.opt.VisionTool):
 		case l.choice.DisableVision != nil && *l.choice.DisableVision:
 			sight = Closed
