@@ -17,6 +17,9 @@ import (
 const (
 	lookStarting = 200 * time.Millisecond
 	lookRunning  = time.Second
+	// lookShare is how far looks of all rooms are apart at the most often: a look reads
+	// the store a few times, and a thousand rooms must leave it time for others.
+	lookShare = 4 * time.Millisecond
 )
 
 // partingTime is how long a client may take, when it is sent away, to take what it was
@@ -227,11 +230,8 @@ func nudge(ch chan struct{}) {
 // announces how far a start is or that a sandbox was paused: it is looked up.
 func (r *Rooms) watch(ctx context.Context, in *room) {
 	for {
-		wait := lookRunning
 		r.mu.Lock()
-		if in.seen.status != statusRunning {
-			wait = lookStarting
-		}
+		wait := lookPause(in.seen.status, len(r.rooms))
 		r.mu.Unlock()
 		select {
 		case <-time.After(wait):
@@ -243,6 +243,15 @@ func (r *Rooms) watch(ctx context.Context, in *room) {
 			r.log.Warn("room not looked after", "conversation", in.id, "error", err)
 		}
 	}
+}
+
+// lookPause is how long a room waits before it looks after its conversation again.
+func lookPause(status string, rooms int) time.Duration {
+	pause := lookRunning
+	if status != statusRunning {
+		pause = lookStarting
+	}
+	return max(pause, time.Duration(rooms)*lookShare)
 }
 
 // sight is what a room's conversation looks like.
