@@ -340,10 +340,14 @@ func (e *fakeEngine) View(ctx context.Context, owner string, id conversation.ID)
 }
 
 func (e *fakeEngine) Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error) {
+	awake := q.Awake
+	q.Awake = false // the store does not know these sandboxes
 	page, err := e.store.Conversations().Search(ctx, q)
 	out := store.Page[*engine.View]{Next: page.Next}
 	for _, c := range page.Items {
-		out.Items = append(out.Items, e.view(c))
+		if v := e.view(c); !awake || v.SandboxStatus == store.SandboxRunning || v.SandboxStatus == store.SandboxStarting {
+			out.Items = append(out.Items, v)
+		}
 	}
 	return out, err
 }
