@@ -282,6 +282,10 @@ func (r *Rooms) lookAfter(ctx context.Context, in *room) error {
 		r.keep(ctx, in.owner, s.view.SandboxID)
 	}
 	r.mu.Lock()
+	if r.rooms[in.id] != in { // it is empty; who comes now has another one
+		r.mu.Unlock()
+		return nil
+	}
 	if in.joined != joined {
 		r.mu.Unlock()
 		nudge(in.look)
