@@ -9,6 +9,7 @@ import (
 
 	"parley/internal/api/httpkit"
 	v0 "parley/internal/api/v0"
+	"parley/internal/conversation"
 	"parley/internal/fault"
 	"parley/internal/socketio"
 )
@@ -25,26 +26,19 @@ type live struct {
 // newLive makes the rooms, and tells the API's configuration of them.
 func (a *App) newLive(cfg *v0.Config, auth *httpkit.Authenticator, streams *httpkit.Streams) *live {
 	rooms := v0.NewRooms(*cfg, v0.RoomsConfig{Keys: auth, Demo: a.cfg.Demo, Log: a.log,
-		Keep: func(ctx context.Context, owner, sandboxID string) { _, _ = a.fleet.Reach(ctx, owner, sandboxID, true) }})
+		Keep: func(ctx context.Context, owner, sandboxID string) { _, _ = a.fleet.Reach(ctx, owner, sandboxID, true) },
+		Enter: func(ctx context.Context, id conversation.ID) (context.Context, func(), error) {
+			return streams.Join(ctx, "socket.io", "socket.io "+string(id))
+		}})
 	cfg.Rooms = rooms
 	return &live{rooms: rooms, sockets: socketio.New(socketio.Config{Log: a.log,
-		Serve: func(ctx context.Context, s *socketio.Socket) error {
-			ctx, leave, err := streams.Join(ctx, "socket.io", "socket.io "+s.Query().Get("conversation_id"))
-			if fault.Is(err, fault.RateLimited) {
-				return &socketio.Refusal{Message: fault.PublicText(err)}
-			}
-			if err != nil {
-				return err
-			}
-			defer leave()
-			return serveRoom(ctx, rooms, s)
-		}})}
+		Serve: func(ctx context.Context, s *socketio.Socket) error { return serveRoom(ctx, rooms, s) }})}
 }
 
 // serveRoom serves one client.
 func serveRoom(ctx context.Context, rooms *v0.Rooms, s *socketio.Socket) error {
 	err := rooms.Serve(ctx, roomSocket{s})
-	if errors.Is(err, httpkit.ErrDraining) {
+	if errors.Is(err, httpkit.ErrDraining) || fault.Is(err, fault.Unavailable) {
 		return socketio.ErrServerClosed // the client comes again
 	}
 	var refused *v0.Refusal

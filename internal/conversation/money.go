@@ -21,7 +21,12 @@ func MoneyOf(usd float64) Money {
 	if usd >= math.MaxInt64/float64(USD) {
 		return math.MaxInt64
 	}
-	return Money(math.Round(usd * float64(USD)))
+	// What the product was rounded by decides as well: else large amounts do not come
+	// back as they were.
+	product := usd * float64(USD)
+	rest := math.FMA(usd, float64(USD), -product)
+	down := math.Floor(product)
+	return Money(down) + Money(math.Round(product-down+rest))
 }
 
 // MoneyCeil is MoneyOf, rounded up: for what may be owed.

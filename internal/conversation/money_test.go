@@ -31,6 +31,8 @@ func TestMoneyOf(t *testing.T) {
 		5e-324:         {0, 1},
 		0.000003 * 7:   {21000, 21000},
 		123.4567890123: {123456789012, 123456789013},
+
+		conversation.Money(4194310442467582).USD(): {4194310442467582, 4194310442467582},
 	} {
 		if got := conversation.MoneyOf(usd); got != want[0] {
 			t.Errorf("MoneyOf(%v) = %d, want %d", usd, got, want[0])

@@ -137,7 +137,7 @@ type Engine struct {
 	hooks     map[conversation.ID]map[*context.CancelCauseFunc]struct{} // that runHooks runs
 	tended    map[conversation.ID]bool                                  // sub-agents that somebody waits for
 	couriers  couriers                                                  // of pending messages
-	typed     map[string]bool                                           // commands of users that run, by their message
+	typed     map[string]conversation.ID                                // commands of users that run, by their message
 	unindexed chan struct{}                                             // something is missing in the full-text index
 }
 

@@ -59,21 +59,23 @@ const (
 func (e *Engine) Sight(ctx context.Context, owner string, id conversation.ID) (Sight, error) {
 	sight := Sees
 	err := e.do(ctx, owner, id, func(l *live) error {
-		if err := l.refresh(ctx); err != nil {
-			return err
+		err := l.refresh(ctx)
+		if err == nil {
+			sight = l.sight()
 		}
-		model, err := e.opt.Models(l.choice, ModelOptions{})
-		if err != nil {
-			return nil //nolint:nilerr // the run tells what is wrong with the model
-		}
-		switch {
-		case model.Info().Vision, l.tools().has(e.opt.VisionTool):
-		case l.choice.DisableVision != nil && *l.choice.DisableVision:
-			sight = Closed
-		default:
-			sight = Blind
-		}
-		return nil
+		return err
 	})
 	return sight, err
+}
+
+// sight is Sees also where there is no model: the run tells what is wrong with it.
+func (l *live) sight() Sight {
+	model, err := l.e.opt.Models(l.choice, ModelOptions{})
+	switch {
+	case err != nil, model.Info().Vision, l.tools().has(l.e.opt.VisionTool):
+		return Sees
+	case l.choice.DisableVision != nil && *l.choice.DisableVision:
+		return Closed
+	}
+	return Blind
 }

@@ -58,8 +58,12 @@ func (e *Engine) Remember(ctx context.Context, owner string, id conversation.ID,
 	return answer, nil
 }
 
+// excerptEnd is what looks like the end of the excerpt: its events repeat files and what
+// programs wrote.
+var excerptEnd = lazyre.MustCompile(`(?i)<\s*\\?/\s*excerpt[^>]*>?`)
+
 func rememberRequest(excerpt string) *llm.Request {
 	return &llm.Request{MaxOutput: rememberOutput, Messages: []content.Message{
 		{Role: content.RoleSystem, Parts: []content.Part{content.Text(rememberPrompt)}},
-		{Role: content.RoleUser, Parts: []content.Part{content.Text("<excerpt>\n" + content.Head(excerpt, rememberInput) + "\n</excerpt>")}}}}
+		{Role: content.RoleUser, Parts: []content.Part{content.Text("<excerpt>\n" + content.Head(excerptEnd.ReplaceAllString(excerpt, "[end]"), rememberInput) + "\n</excerpt>")}}}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/agent"
 	"parley/internal/agent/hookrun"
+	"parley/internal/agent/policy"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/hook"
@@ -89,12 +90,13 @@ func (l *live) repeat(i int) {
 		return
 	}
 	item := l.replay.items[i]
-	if item.Source == conversation.SourceUser && item.Call != nil {
-		l.repeatCommand(conversation.ReplayEventID(l.id, i), item)
+	users := item.Source == conversation.SourceUser
+	if users && item.Call == nil {
+		l.repeatMessage(Message{ID: conversation.ReplayEventID(l.id, i), Parts: item.Parts})
 		return
 	}
-	if item.Source == conversation.SourceUser {
-		l.repeatMessage(Message{ID: conversation.ReplayEventID(l.id, i), Parts: item.Parts})
+	if users && !l.mustAsk(item) {
+		l.repeatCommand(conversation.ReplayEventID(l.id, i), item)
 		return
 	}
 	l.steps++
@@ -115,6 +117,17 @@ func (l *live) repeat(i int) {
 		})
 		return func(l *live) { l.repeated(context.Cause(ctx), a, turn, err) }
 	})
+}
+
+// mustAsk reports whether a recorded command of a user's is repeated as a call of the
+// agent's: nobody has typed it here, so that what guards calls guards it as well.
+func (l *live) mustAsk(item conversation.ReplayItem) bool {
+	if l.hooksAround(item.Call.Name) != nil {
+		return true
+	}
+	rules := l.policy()
+	return policy.Decide(rules.Own, rules.Floor, []policy.Call{{Tool: item.Call.Name, Action: json.RawMessage(item.Call.Arguments),
+		Destructive: true, OpenWorld: true}}).Confirm
 }
 
 // cutOff reports whether a command that a restart of the server cut off from may still

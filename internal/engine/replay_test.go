@@ -207,6 +207,22 @@ func TestReplayAsks(t *testing.T) {
 		"action sh replay_1", "status waiting_for_confirmation", "rejected replay_1", "status idle", "status running", "agent: bye", "status finished")
 }
 
+// A command that the recording says a user ran was typed by nobody here: where calls
+// wait for the user, it does as well.
+func TestReplayAsksForTheUsersCommands(t *testing.T) {
+	w := newWorld(t)
+	req := recording("user runs: echo unasked", "wait: bye")
+	req.Replay[0].Call.Name, req.Replay[0].Call.ID = "sh", "replay_0"
+	req.Confirmation = &conversation.ConfirmationPolicy{Kind: conversation.AlwaysConfirm}
+	id := w.beginWith(req)
+	w.eventually("an answer", func() bool { return w.status(id) != conversation.Running && w.status(id) != conversation.Idle })
+	w.wantTrace(id, "prompt", "user: first", "status running", "action sh replay_0", "status waiting_for_confirmation")
+	ok(t, w.engine.Confirm(t.Context(), owner, id, true, ""))
+	w.wait(id, conversation.Finished)
+	w.wantTrace(id, "prompt", "user: first", "status running", "action sh replay_0", "status waiting_for_confirmation", "status running",
+		"observation replay_0", "agent: bye", "status finished")
+}
+
 // An interrupt ends the call; the next run goes on behind it.
 func TestReplayIsInterrupted(t *testing.T) {
 	w := newWorld(t)

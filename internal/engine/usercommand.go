@@ -17,6 +17,7 @@ const (
 	maxUserCommand  = 64 << 10        // bytes of a command that a user runs
 	userCommandTime = 2 * time.Minute // for it to end
 	maxUserOutput   = 30_000          // bytes that are kept of what it writes
+	maxTyped        = 16              // commands of users that run in a conversation at a time
 )
 
 // userShell runs a command with its errors among its output, in the better shell that
@@ -41,15 +42,18 @@ func (e *Engine) RunForUser(ctx context.Context, owner string, id conversation.I
 			return fault.New(fault.Conflict, "not_ready", "The conversation is still starting. Run the command when it is ready.")
 		}
 		said := conversation.UserCommand{Command: command, Hidden: hidden}.Message()
-		e.typing(said.ID, true)
+		if !e.typing(id, said.ID) {
+			return fault.New(fault.RateLimited, "too_many_commands", "%d commands of yours run in this conversation already.", maxTyped).
+				WithHint("Wait until one has ended.")
+		}
 		if err := l.append(said); err != nil {
-			e.typing(said.ID, false)
+			e.ran(said.ID)
 			return err
 		}
 		req := l.forUser(command)
 		conv := *l.conv
 		if !e.job(func() { e.runForUser(&conv, said.ID, hidden, req) }) {
-			e.typing(said.ID, false)
+			e.ran(said.ID)
 			return errStopping()
 		}
 		return nil
@@ -74,32 +78,45 @@ func (e *Engine) execForUser(ctx context.Context, conv *conversation.Conversatio
 	return "The command could not be run: " + fault.PublicText(err), -1
 }
 
-// typing notes that a command of a user's runs, or does not any more.
-func (e *Engine) typing(message string, runs bool) {
+// typing notes that a command of a user's runs; false if too many do.
+func (e *Engine) typing(id conversation.ID, message string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	n := 0
+	for _, in := range e.typed {
+		if in == id {
+			n++
+		}
+	}
+	if n >= maxTyped {
+		return false
+	}
 	if e.typed == nil {
-		e.typed = map[string]bool{}
+		e.typed = map[string]conversation.ID{}
 	}
-	if runs {
-		e.typed[message] = true
-	} else {
-		delete(e.typed, message)
-	}
+	e.typed[message] = id
+	return true
+}
+
+// ran notes that a command of a user's does not run any more.
+func (e *Engine) ran(message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.typed, message)
 }
 
 // runForUser runs a command and records what came of it. If the server leaves, the
 // next one records that nobody knows.
 func (e *Engine) runForUser(conv *conversation.Conversation, message string, hidden bool, req tool.ExecRequest) {
-	defer e.typing(message, false)
+	defer e.ran(message)
 	result := conversation.UserCommand{Answers: message, Hidden: hidden}
 	if result.Output, result.ExitCode = e.execForUser(e.ctx, conv, req); e.ctx.Err() != nil {
 		return
 	}
 	err := e.persist(func() error {
 		return e.do(e.ctx, conv.Owner, conv.ID, func(l *live) error {
-			if err := l.writable(); err != nil {
-				return err
+			if err := l.storable(); err != nil || l.answered(message) {
+				return err // a server that had the conversation meanwhile may have given it up
 			}
 			return l.append(result.Message())
 		})
@@ -107,6 +124,23 @@ func (e *Engine) runForUser(conv *conversation.Conversation, message string, hid
 	if err != nil && e.ctx.Err() == nil && !fault.Is(err, fault.NotFound) {
 		e.opt.Logger.Error("result of a user's command not stored", "conversation", conv.ID, "error", err)
 	}
+}
+
+// answered reports whether the log has what came of a command of the user's.
+func (l *live) answered(message string) bool {
+	for _, p := range slices.Backward(l.state.Branch.Path()) {
+		said, ok := p.(*conversation.MessageEvent)
+		if !ok {
+			continue
+		}
+		if said.ID == message {
+			return false
+		}
+		if c, ok := conversation.UserCommandOf(said); ok && c.Answers == message {
+			return true
+		}
+	}
+	return false
 }
 
 func outputOf(res tool.ExecResult) string {
@@ -140,7 +174,7 @@ func (l *live) lostCommands() []conversation.Payload {
 	l.e.mu.Lock()
 	defer l.e.mu.Unlock()
 	for _, c := range lost {
-		if !l.e.typed[c.Answers] {
+		if _, runs := l.e.typed[c.Answers]; !runs {
 			events = append(events, c.Message())
 		}
 	}

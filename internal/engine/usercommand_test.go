@@ -122,6 +122,43 @@ func TestUserCommandOverARestart(t *testing.T) {
 	}
 }
 
+// A client cannot fill a sandbox with commands: some run at a time, and more are refused
+// until one has ended.
+func TestUserCommandsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	id := w.begin("")
+	for range 16 {
+		ok(t, w.engine.RunForUser(t.Context(), owner, id, "while ! test -e go; do sleep 0.05; done", false))
+	}
+	if err := w.engine.RunForUser(t.Context(), owner, id, "true", false); fault.CodeOf(err) != "too_many_commands" {
+		t.Fatalf("%v", err)
+	}
+	other := w.begin("")
+	ok(t, w.engine.RunForUser(t.Context(), owner, other, "true", false))
+	w.commanded(other, 2)
+	w.stop()
+	w.start()
+	ok(t, w.engine.RunForUser(t.Context(), owner, id, "true", false))
+	w.commanded(id, 34)
+}
+
+// What came of a command is stored also in a conversation that has become full while it
+// ran: nobody would know it otherwise.
+func TestUserCommandInAFullConversation(t *testing.T) {
+	for most := int64(3); most < 7; most++ {
+		w := newWorldWith(t, func(o *engine.Options) { o.MaxLogEvents = most })
+		id := w.begin("")
+		for n := 1; ; n++ {
+			err := w.engine.RunForUser(t.Context(), owner, id, "true", false)
+			if fault.CodeOf(err) == engine.CodeFull {
+				break
+			}
+			ok(t, err)
+			w.commanded(id, 2*n)
+		}
+	}
+}
+
 // Who leaves a loop goes on from before it, with or without a run.
 func TestLeaveLoop(t *testing.T) {
 	for _, again := range []bool{false, true} {

@@ -19,12 +19,12 @@ func FuzzLegacyStore(f *testing.F) {
 	f.Add([]byte(`{"created_at":"2025-11-20T09:00:00Z"}`), []byte(`{"action":"task_tracking","args":{"command":"plan","task_list":[7]}}`),
 		[]byte(`{"observation":"agent_state_changed","extras":{"agent_state":"error","reason":"\ud800"}}`), []byte(`{`))
 	f.Fuzz(func(t *testing.T, meta, first, second, fourth []byte) {
-		l, m, err := startLegacy("0123456789abcdef0123456789abcdef", meta)
+		r := reader{part: func(string) int { return 1 }, sum: sha256.New()}
+		r.mask = func(b []byte) []byte { return masked(b, strings.NewReplacer("hush", "<hidden>").Replace) }
+		l, m, err := r.startLegacy("0123456789abcdef0123456789abcdef", meta)
 		if err != nil {
 			return
 		}
-		r := reader{part: func(string) int { return 1 }, sum: sha256.New()}
-		r.mask = func(b []byte) []byte { return masked(b, strings.NewReplacer("hush", "<hidden>").Replace) }
 		if err := r.legacyLog(l, m, map[int64][]byte{0: first, 1: second, 4: fourth}); err != nil {
 			t.Fatal(err)
 		}

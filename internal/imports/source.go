@@ -18,12 +18,18 @@ const (
 	maxGaps         = 10_000    // numbers of a conversation without an event
 )
 
+var errNotRegular = errors.New("it is no regular file")
+
 // source reads a directory and nothing outside it, wherever its links lead.
 type source struct{ root *os.Root }
 
 // read returns a regular file. Pipes and devices are not opened for long enough to
 // wait for them.
 func (s source) read(name string) ([]byte, error) {
+	// Before it is opened: with some devices that alone does something.
+	if info, err := s.root.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
 	f, err := s.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -34,7 +40,7 @@ func (s source) read(name string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errNotRegular
 	case info.Size() > maxFile:
 		return nil, fmt.Errorf("it is larger than %d MiB", maxFile>>20)
 	}

@@ -64,7 +64,7 @@ func (m metadata) number(name string) float64 {
 	if json.Unmarshal(m[name], &f) != nil || f < 0 {
 		return 0
 	}
-	return f
+	return min(f, 1<<50) // nobody has so much, and it fits into what counts it
 }
 
 func (m metadata) time(name string) (time.Time, bool) { return parseTime(m.text(name), time.UTC) }
@@ -115,7 +115,7 @@ func (r *reader) legacyConversation(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("metadata.json: %s", why(err))
 	}
-	l, m, err := startLegacy(path.Base(dir), raw)
+	l, m, err := r.startLegacy(path.Base(dir), raw)
 	if err != nil {
 		return nil, err
 	}
@@ -128,9 +128,9 @@ func (r *reader) legacyConversation(dir string) (*loaded, error) {
 }
 
 // startLegacy makes the record of a conversation from its metadata.
-func startLegacy(id string, raw []byte) (*loaded, metadata, error) {
+func (r *reader) startLegacy(id string, raw []byte) (*loaded, metadata, error) {
 	var m metadata
-	if json.Unmarshal(raw, &m) != nil {
+	if json.Unmarshal(r.mask(raw), &m) != nil {
 		return nil, nil, errNoConversation
 	}
 	created, ok := m.time("created_at")
@@ -215,7 +215,7 @@ func (r *reader) cached(l *loaded, dir string, events map[int64][]byte) error {
 		}
 		for i, ev := range page {
 			at := n + int64(i)
-			if _, ok := events[at]; !ok && len(events) < maxEntries {
+			if _, ok := events[at]; at >= 0 && !ok && len(events) < maxEntries {
 				events[at] = ev
 			}
 		}

@@ -25,7 +25,7 @@ func (r *reader) agentConversation(dir string) (*loaded, error) {
 		into *metadata
 	}{{"meta.json", &meta}, {"base_state.json", &state}} {
 		raw, err := r.optional(path.Join(dir, f.name))
-		if err != nil || raw != nil && json.Unmarshal(raw, f.into) != nil {
+		if err != nil || raw != nil && json.Unmarshal(r.mask(raw), f.into) != nil {
 			l.problem("%s: it cannot be read", f.name)
 			continue
 		}

@@ -203,6 +203,8 @@ func TestTooMuchForOnePayload(t *testing.T) {
 	t.Run("packets", func(t *testing.T) {
 		g := start(t, socketio.Config{})
 		p := g.poll("")
+		p.must("40")
+		p.packets(1)
 		if status, _ := p.post(strings.Repeat("3\x1e", 1<<16) + "3"); status != http.StatusBadRequest {
 			t.Errorf("%d", status)
 		}
@@ -547,10 +549,40 @@ func TestAStrangerMayNotSayMuch(t *testing.T) {
 	w.send("40" + long)
 	w.closed()
 	p := g.poll("")
-	if status, _ := p.post(`42["a",` + long + `]`); status != http.StatusBadRequest {
+	if status, _ := p.post(`42["a",` + long + `]`); status != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d", status)
 	}
 	g.join().send(`42["a",` + long + `]`) // one who is let in may
+}
+
+// TestAStrangersMessageIsNotKept: a message that is too long for a stranger ends the
+// connection before all of it is there, and is not held in memory until then.
+func TestAStrangersMessageIsNotKept(t *testing.T) {
+	t.Parallel()
+	g := start(t, socketio.Config{})
+	w := g.wire("")
+	part, err := w.conn.Writer(within(t), websocket.MessageText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = part.Write([]byte(strings.Repeat("4", 80<<10))) // an error says that it has been cut off already
+	w.closed()
+
+	reader, writer := io.Pipe()
+	defer func() { _ = writer.Close() }()
+	go func() { _, _ = writer.Write([]byte(strings.Repeat("4", 80<<10))) }()
+	r, err := http.NewRequestWithContext(within(t), http.MethodPost, g.url+"?"+g.poll("").query, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := g.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%d", answer.StatusCode)
+	}
 }
 
 // A message takes longer than the pings' time-outs, both ways.

@@ -179,13 +179,17 @@ func (s *session) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/octet-stream" {
 		return nil, errRequest
 	}
+	most := s.server.config.MaxPayload
+	if !s.letIn() {
+		most = min(most, maxStranger)
+	}
 	control := http.NewResponseController(w)
 	end := time.Now().Add(bodyTime)
 	_ = control.SetReadDeadline(end) // what cannot have one has its own
 	body, err := io.ReadAll(http.MaxBytesReader(w, io.NopCloser(&moving{r.Body, func(bytes int64) {
 		s.alive()
 		_ = control.SetReadDeadline(end.Add(time.Duration(bytes) * time.Second / bodyRate))
-	}, 0}), s.server.config.MaxPayload))
+	}, 0}), most))
 	_ = control.SetReadDeadline(time.Time{})
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {

@@ -19,8 +19,8 @@ const (
 // maxQueued is how many packets wait for a client.
 const maxQueued = 4096
 
-// maxStranger is how many bytes a packet may have of a client that is not let in:
-// the official clients keep theirs until they are.
+// maxStranger is how many bytes a packet or a POST may have of a client that is not let
+// in, and how much of it is read: the official clients keep theirs until they are.
 const maxStranger = 64 << 10
 
 // lastWords is how long a request is answered that a client may have sent before
@@ -58,6 +58,7 @@ type session struct {
 	posted    bool          // a POST is under way
 	parted    chan struct{} // closed when a request has met the end of the session
 	finishing bool
+	conn      *wire     // once it is over a WebSocket
 	socket    *Socket   // the latest: a client may connect again after it left the namespace
 	idle      time.Time // since when there is no socket
 }

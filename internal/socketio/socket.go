@@ -61,6 +61,7 @@ func (s *Socket) Accept(ctx context.Context) error {
 	if !s.accepted.CompareAndSwap(false, true) {
 		return nil
 	}
+	s.session.trust()
 	return s.send(ctx, `0{"sid":`+strconv.Quote(s.id)+`}`)
 }
 

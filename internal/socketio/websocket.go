@@ -39,7 +39,7 @@ func accept(w http.ResponseWriter, r *http.Request, maxPayload int64) *wire {
 	if err != nil {
 		return nil
 	}
-	conn.SetReadLimit(maxPayload)
+	conn.SetReadLimit(min(maxPayload, maxStranger))
 	return &wire{conn, h.raw}
 }
 
@@ -63,11 +63,26 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // serve carries the session over a WebSocket until one of them ends.
 func (s *session) serve(conn *wire) {
+	s.mu.Lock()
+	s.conn = conn
+	s.mu.Unlock()
+	if s.letIn() {
+		s.trust()
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(conn) })
 	s.drop(s.read(conn))
 	writer.Wait()
 	_ = conn.CloseNow()
+}
+
+// trust lets a client that was accepted send as much as may be.
+func (s *session) trust() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.SetReadLimit(s.server.config.MaxPayload)
+	}
 }
 
 // read takes the client's packets until the WebSocket ends, which the writer does

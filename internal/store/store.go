@@ -60,6 +60,7 @@ type ConversationQuery struct {
 	UpdatedTo     time.Time
 	ParentID      conversation.ID
 	WithSubs      bool // include conversations that have a parent
+	Awake         bool // only those whose sandbox runs or starts
 	Order         Order
 	Cursor        string // an unknown cursor starts at the beginning
 	Limit         int    // 1..100

@@ -110,6 +110,7 @@ type handlers struct {
 	listAge     time.Duration
 	rooms       *Rooms
 	launches    turns
+	resumes     turns
 }
 
 func newHandlers(cfg Config) *handlers {

@@ -47,7 +47,7 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 // live lists the owner's legacy conversations that run or start.
 func (h *handlers) live(ctx context.Context, owner string) ([]*engine.View, error) {
 	var all []*engine.View
-	for q := (store.ConversationQuery{Owner: owner, Order: store.UpdatedDesc, Limit: maxPage}); ; {
+	for q := (store.ConversationQuery{Owner: owner, Awake: true, Order: store.UpdatedDesc, Limit: maxPage}); ; {
 		page, err := h.engine.Search(ctx, q)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ const (
 	projectionName = projection.Name
 	logPage        = 500  // events read at once
 	entryPage      = 1000 // numbered events read at once
-	maxSlots       = 512  // conversations whose state is kept in memory
+	maxSlots       = 2048 // conversations whose state is kept in memory: more than are followed at a time
 	maxAttempts    = 10   // to extend against other servers that do the same
 )
 

@@ -174,9 +174,11 @@ func (h *handlers) microagentConversations(w http.ResponseWriter, r *httpkit.Req
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), closedTime)
+	defer cancel()
 	results := []info{}
 	for _, v := range page.Items {
-		if n := len(v.PRNumbers); n > 0 && h.isClosed(r, v.GitProvider, v.Repository, v.PRNumbers[n-1]) {
+		if n := len(v.PRNumbers); n > 0 && h.isClosed(ctx, v.Owner, v.GitProvider, v.Repository, v.PRNumbers[n-1]) {
 			continue
 		}
 		c, err := h.conditionOf(r.Context(), v)
@@ -188,19 +190,23 @@ func (h *handlers) microagentConversations(w http.ResponseWriter, r *httpkit.Req
 	return ok(w, map[string]any{"results": results, "next_page_id": formatPage(page.Next)})
 }
 
+// closedTime is how long services are asked about the pull requests of one page. What
+// nobody has said by then is open.
+const closedTime = 10 * time.Second
+
 // isClosed reports whether a pull request is known to be closed. Where nobody can say
 // it, it is not.
-func (h *handlers) isClosed(r *httpkit.Request, provider, repository string, number int) bool {
-	if h.git == nil {
+func (h *handlers) isClosed(ctx context.Context, owner, provider, repository string, number int) bool {
+	if h.git == nil || ctx.Err() != nil {
 		return false
 	}
 	if provider == "" {
 		provider = forge.GitHub
 	}
-	host, err := h.git.Host(r.Context(), r.Principal.UserID, provider)
+	host, err := h.git.Host(ctx, owner, provider)
 	if err != nil {
 		return false
 	}
-	open, err := host.IsOpen(r.Context(), repository, number)
+	open, err := host.IsOpen(ctx, repository, number)
 	return err == nil && !open
 }

@@ -44,6 +44,7 @@ type rig struct {
 	git     v0.Git // before restart
 	log     strings.Builder
 	change  func(*v0.Config) // what restart makes otherwise
+	enter   func(context.Context, conversation.ID) (context.Context, func(), error)
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag
@@ -98,7 +99,7 @@ func (r *rig) newServer() http.Handler {
 	auth := &httpkit.Authenticator{Users: r.store.Accounts(), Sandbox: func(context.Context, string) (*store.Sandbox, error) {
 		return nil, fault.New(fault.NotFound, "", "no sandbox")
 	}}
-	cfg.Rooms = v0.NewRooms(cfg, v0.RoomsConfig{Keys: auth})
+	cfg.Rooms = v0.NewRooms(cfg, v0.RoomsConfig{Keys: auth, Enter: r.enter})
 	r.rooms = cfg.Rooms
 	api, err := v0.New(cfg)
 	check(r.TB, err)
@@ -190,6 +191,7 @@ type fakeEngine struct {
 	extensions engine.Extensions
 	hub        *stream.Hub
 	sight      engine.Sight // "" = Sees
+	resuming   func()       // nil, or what a resume waits for
 }
 
 func (e *fakeEngine) Follow(ctx context.Context, owner string, id conversation.ID, after int64) (*stream.Follower, error) {
@@ -256,6 +258,9 @@ func (e *fakeEngine) setBox(id conversation.ID, s store.SandboxStatus) {
 func (e *fakeEngine) Resume(_ context.Context, _ string, id conversation.ID) error {
 	if err := e.note("resume %s", id); err != nil {
 		return err
+	}
+	if e.resuming != nil {
+		e.resuming()
 	}
 	e.setBox(id, store.SandboxRunning)
 	return nil
@@ -335,10 +340,14 @@ func (e *fakeEngine) View(ctx context.Context, owner string, id conversation.ID)
 }
 
 func (e *fakeEngine) Search(ctx context.Context, q store.ConversationQuery) (store.Page[*engine.View], error) {
+	awake := q.Awake
+	q.Awake = false // the store does not know these sandboxes
 	page, err := e.store.Conversations().Search(ctx, q)
 	out := store.Page[*engine.View]{Next: page.Next}
 	for _, c := range page.Items {
-		out.Items = append(out.Items, e.view(c))
+		if v := e.view(c); !awake || v.SandboxStatus == store.SandboxRunning || v.SandboxStatus == store.SandboxStarting {
+			out.Items = append(out.Items, v)
+		}
 	}
 	return out, err
 }

@@ -17,6 +17,9 @@ import (
 const (
 	lookStarting = 200 * time.Millisecond
 	lookRunning  = time.Second
+	// lookShare is how far looks of all rooms are apart at the most often: a look reads
+	// the store a few times, and a thousand rooms must leave it time for others.
+	lookShare = 4 * time.Millisecond
 )
 
 // partingTime is how long a client may take, when it is sent away, to take what it was
@@ -36,17 +39,21 @@ type RoomsConfig struct {
 	// Keep says now and then that a sandbox is used, because somebody follows its
 	// conversation; nil = that does not count.
 	Keep func(ctx context.Context, owner, sandboxID string)
+	// Enter counts a client that may follow a conversation; leave is called when it has
+	// left. RateLimited where too many do; nil = as many as come.
+	Enter func(ctx context.Context, id conversation.ID) (in context.Context, leave func(), err error)
 }
 
 // Rooms are the conversations that clients follow over Socket.IO. A room is there
 // while it has clients; each is served by goroutines of its own, which read the
 // conversation's numbered events, so that a slow one blocks nobody.
 type Rooms struct {
-	h    *handlers
-	keys Resolver
-	demo bool
-	log  *slog.Logger
-	keep func(ctx context.Context, owner, sandboxID string)
+	h     *handlers
+	keys  Resolver
+	demo  bool
+	log   *slog.Logger
+	keep  func(ctx context.Context, owner, sandboxID string)
+	count func(ctx context.Context, id conversation.ID) (context.Context, func(), error)
 
 	mu    sync.Mutex
 	rooms map[conversation.ID]*room
@@ -61,7 +68,12 @@ func NewRooms(cfg Config, live RoomsConfig) *Rooms {
 	if live.Keep == nil {
 		live.Keep = func(context.Context, string, string) {}
 	}
-	r := &Rooms{keys: live.Keys, demo: live.Demo, log: live.Log, keep: live.Keep, rooms: map[conversation.ID]*room{}}
+	if live.Enter == nil {
+		live.Enter = func(ctx context.Context, _ conversation.ID) (context.Context, func(), error) {
+			return ctx, func() {}, nil
+		}
+	}
+	r := &Rooms{keys: live.Keys, demo: live.Demo, log: live.Log, keep: live.Keep, count: live.Enter, rooms: map[conversation.ID]*room{}}
 	r.h = newHandlers(cfg)
 	r.h.rooms = r
 	return r
@@ -88,6 +100,15 @@ func (r *Rooms) Serve(ctx context.Context, s Socket) error {
 	if err != nil {
 		return err
 	}
+	// Only now: who has no key takes nobody's place.
+	ctx, uncount, err := r.count(ctx, a.view.ID)
+	if fault.Is(err, fault.RateLimited) {
+		return refused(fault.PublicText(err), "")
+	}
+	if err != nil {
+		return err
+	}
+	defer uncount()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := &client{rooms: r, socket: s, owner: a.owner, id: a.view.ID, latest: a.latest, wake: make(chan struct{}, 1), cut: cancel}
@@ -209,11 +230,8 @@ func nudge(ch chan struct{}) {
 // announces how far a start is or that a sandbox was paused: it is looked up.
 func (r *Rooms) watch(ctx context.Context, in *room) {
 	for {
-		wait := lookRunning
 		r.mu.Lock()
-		if in.seen.status != statusRunning {
-			wait = lookStarting
-		}
+		wait := lookPause(in.seen.status, len(r.rooms))
 		r.mu.Unlock()
 		select {
 		case <-time.After(wait):
@@ -225,6 +243,15 @@ func (r *Rooms) watch(ctx context.Context, in *room) {
 			r.log.Warn("room not looked after", "conversation", in.id, "error", err)
 		}
 	}
+}
+
+// lookPause is how long a room waits before it looks after its conversation again.
+func lookPause(status string, rooms int) time.Duration {
+	pause := lookRunning
+	if status != statusRunning {
+		pause = lookStarting
+	}
+	return max(pause, time.Duration(rooms)*lookShare)
 }
 
 // sight is what a room's conversation looks like.
@@ -255,6 +282,10 @@ func (r *Rooms) lookAfter(ctx context.Context, in *room) error {
 		r.keep(ctx, in.owner, s.view.SandboxID)
 	}
 	r.mu.Lock()
+	if r.rooms[in.id] != in { // it is empty; who comes now has another one
+		r.mu.Unlock()
+		return nil
+	}
 	if in.joined != joined {
 		r.mu.Unlock()
 		nudge(in.look)

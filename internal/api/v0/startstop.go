@@ -28,14 +28,29 @@ func (h *handlers) start(w http.ResponseWriter, r *httpkit.Request) error {
 	return ok(w, created{Status: "ok", ConversationID: v.ID, ConversationStatus: c.status})
 }
 
-// resume starts a stopped conversation. It is STARTING until it is seen running.
+// changeTime bounds a start and a stop that nobody may wait for any more.
+const changeTime = 5 * time.Minute
+
+// resume starts a stopped conversation. It is STARTING until it is seen running. Of
+// several clients that open it at a time one does it, to the end even if it leaves: its
+// events say once that the session goes on.
 func (h *handlers) resume(ctx context.Context, v *engine.View) (condition, error) {
+	done, err := h.resumes.take(ctx, v.Owner+"/"+string(v.ID))
+	if err != nil {
+		return condition{}, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTime)
+	defer cancel()
+	v, c, err := h.view(ctx, v.Owner, v.ID)
+	if err != nil || c.status != statusStopped {
+		return c, err
+	}
 	if err := h.engine.Resume(ctx, v.Owner, v.ID); err != nil {
 		return condition{}, err
 	}
 	h.evict(ctx, v.Owner, v.ID)
-	v, c, err := h.view(ctx, v.Owner, v.ID)
-	if err != nil {
+	if v, c, err = h.view(ctx, v.Owner, v.ID); err != nil {
 		return c, err
 	}
 	if c.status == statusStopped {
@@ -77,8 +92,11 @@ func (h *handlers) stop(w http.ResponseWriter, r *httpkit.Request) error {
 		ConversationStatus: c.status})
 }
 
+// halt stops a conversation, to the end even if who asked for it leaves.
 func (h *handlers) halt(ctx context.Context, v *engine.View, c condition) error {
 	var err error
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeTime)
+	defer cancel()
 	h.rooms.dismiss(v.ID)
 	if c.status == statusStarting {
 		if v, err = h.started(ctx, v.Owner, v.ID); err != nil {

@@ -145,6 +145,13 @@ func conversationFilter(q store.ConversationQuery) *clause {
 	if q.ParentID == "" && !q.WithSubs {
 		where.conditions = append(where.conditions, "parent_id = ''")
 	}
+	if q.Awake {
+		awake := "status IN (" + where.arg(string(store.SandboxRunning)) + ", " + where.arg(string(store.SandboxStarting)) + ")"
+		if q.Owner != "" {
+			awake += " AND owner = " + where.arg(q.Owner)
+		}
+		where.conditions = append(where.conditions, "sandbox_id IN (SELECT id FROM sandboxes WHERE "+awake+")")
+	}
 	return where
 }
 

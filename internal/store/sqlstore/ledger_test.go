@@ -125,7 +125,9 @@ func TestUpgradeOfDataInUse(t *testing.T) {
 	for _, table := range []string{"webhook_endpoints", "webhook_cursors", "webhook_deliveries"} {
 		execute(t, db, `DROP TABLE `+table)
 	}
-	execute(t, db, `DROP TABLE experiments`)
+	for _, table := range []string{"experiments", "replays", "imports", "imported_events"} {
+		execute(t, db, `DROP TABLE `+table)
+	}
 	for _, table := range []string{"pending_messages", "start_keys", "shares", "search_docs", "search_text"} {
 		execute(t, db, `DROP TABLE `+table)
 	}

@@ -26,6 +26,7 @@ var conversationTests = map[string]func(*suite){
 	"Orders":            conversationOrders,
 	"PagingIsStable":    conversationPaging,
 	"UnknownCursor":     conversationUnknownCursor,
+	"Awake":             conversationAwake,
 	"Update":            conversationUpdate,
 	"UpdateFails":       conversationUpdateFails,
 	"UpdateIsExclusive": conversationUpdateExclusive,
@@ -291,6 +292,24 @@ func conversationUnknownCursor(s *suite) {
 		s.ok(err)
 		s.equal(conversationIDs(p.Items), []string{"a", "b"})
 	}
+}
+
+func conversationAwake(s *suite) {
+	for id, status := range map[string]store.SandboxStatus{"runs": store.SandboxRunning, "starts": store.SandboxStarting, "paused": store.SandboxPaused} {
+		b := fullSandbox("box-" + id)
+		b.Status = status
+		s.ok(s.Sandboxes().Save(s.ctx, b))
+		s.create("u", id, func(c *conversation.Conversation) { c.SandboxID = b.ID })
+	}
+	s.create("u", "none")
+	s.create("u", "missing", func(c *conversation.Conversation) { c.SandboxID = "gone" })
+	s.create("v", "other", func(c *conversation.Conversation) { c.SandboxID = "box-runs" })
+	p, err := s.Conversations().Search(s.ctx, store.ConversationQuery{Owner: "u", Awake: true, Order: store.CreatedAsc})
+	s.ok(err)
+	s.equal(conversationIDs(p.Items), []string{"runs", "starts"})
+	n, err := s.Conversations().Count(s.ctx, store.ConversationQuery{Owner: "v", Awake: true})
+	s.ok(err)
+	s.equal(n, 0) // the sandbox is another owner's
 }
 
 func conversationUpdate(s *suite) {
