@@ -78,6 +78,13 @@ func (h *handlers) searchEvents(w http.ResponseWriter, r *httpkit.Request) error
 	return ok(w, map[string]any{"events": events, "has_more": more})
 }
 
+// Events may be of several MiB each, with images: they are rendered a few at a time,
+// and a page ends early, with has_more, when it has this many bytes.
+const (
+	eventBatch   = 20
+	maxPageBytes = 32 << 20
+)
+
 // pageOf collects up to the limit of events that pass the filter, and whether
 // another one would.
 func (h *handlers) pageOf(ctx context.Context, c *conversation.Conversation, ready bool, q eventQuery,
@@ -86,9 +93,9 @@ func (h *handlers) pageOf(ctx context.Context, c *conversation.Conversation, rea
 	if err != nil {
 		return nil, false, err
 	}
-	out := []json.RawMessage{}
+	out, size := []json.RawMessage{}, 0
 	for from, to := q.bounds(next); from <= to; {
-		events, err := h.ledger.page(ctx, c, from, to, q.Reverse, min(q.Limit+1, maxPage))
+		events, err := h.ledger.page(ctx, c, from, to, q.Reverse, min(q.Limit+1, eventBatch))
 		if err != nil || len(events) == 0 {
 			return out, false, err
 		}
@@ -100,7 +107,7 @@ func (h *handlers) pageOf(ctx context.Context, c *conversation.Conversation, rea
 			if !filter.accepts(e, raw) {
 				continue
 			}
-			if len(out) == q.Limit {
+			if size += len(raw); len(out) == q.Limit || size > maxPageBytes && len(out) > 0 {
 				return out, true, nil
 			}
 			out = append(out, raw)
@@ -158,8 +165,8 @@ func (h *handlers) trajectory(w http.ResponseWriter, r *httpkit.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	before, begun := `{"trajectory":[`, false
-	for from := int64(0); from < next; from += maxPage {
-		events, err := h.ledger.page(r.Context(), v.Conversation, from, next-1, false, maxPage)
+	for from := int64(0); from < next; from += eventBatch {
+		events, err := h.ledger.page(r.Context(), v.Conversation, from, next-1, false, eventBatch)
 		if err != nil {
 			return err
 		}

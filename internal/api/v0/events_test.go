@@ -331,3 +331,44 @@ func TestBadClientEvents(t *testing.T) {
 		t.Error(calls)
 	}
 }
+
+// TestPagesOfLargeEventsEndEarly: with has_more, and going on behind the last id finds
+// each event once.
+func TestPagesOfLargeEventsEndEarly(t *testing.T) {
+	r := newRig(t)
+	id := r.conversation("hi")
+	w := r.writer(id)
+	w.append(prompt(), says("user", "hi"), status(conversation.Running))
+	const large = 6
+	for range large {
+		w.append(says("agent", strings.Repeat("x", 5<<20)))
+	}
+	var seen []int64
+	for more, from, pages := true, int64(0), 0; more; pages++ {
+		var page struct {
+			Events []struct {
+				ID int64 `json:"id"`
+			} `json:"events"`
+			More bool `json:"has_more"`
+		}
+		_, body := r.call("GET", fmt.Sprintf("/api/conversations/%s/events?limit=100&start_id=%d", id, from), "")
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			t.Fatal(err)
+		}
+		if len(body) > 33<<20 || len(page.Events) == 0 || pages == 0 && !page.More {
+			t.Fatalf("page %d has %d bytes, %d events, more %v", pages, len(body), len(page.Events), page.More)
+		}
+		for _, e := range page.Events {
+			seen = append(seen, e.ID)
+		}
+		from, more = seen[len(seen)-1]+1, page.More
+	}
+	for i, id := range seen {
+		if id != int64(i) {
+			t.Fatalf("ids %v", seen)
+		}
+	}
+	if len(seen) < large+5 {
+		t.Errorf("%d events", len(seen))
+	}
+}

@@ -225,7 +225,7 @@ func (c *client) extend(ctx context.Context) (*conversation.Conversation, int64,
 // each calls do with the events from one id up to before another.
 func (c *client) each(ctx context.Context, conv *conversation.Conversation, from, end int64, do func(*projection.Event) error) error {
 	for from < end {
-		events, err := c.rooms.h.ledger.page(ctx, conv, from, end-1, false, maxPage)
+		events, err := c.rooms.h.ledger.page(ctx, conv, from, end-1, false, eventBatch)
 		if err != nil || len(events) == 0 {
 			return err
 		}
