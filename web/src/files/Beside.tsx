@@ -6,6 +6,7 @@ import {
   type ReactNode,
   Suspense,
   useContext,
+  useEffect,
   useRef,
   useState,
   useSyncExternalStore,
@@ -24,11 +25,26 @@ const onWide = (listener: () => void) => {
   return () => wide.removeEventListener('change', listener);
 };
 
+// A file that is dropped beside its place would be opened by the browser instead of the page.
+const keepPage = (event: DragEvent) => {
+  if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return;
+  event.preventDefault();
+  event.dataTransfer.dropEffect = 'none';
+};
+
 /** A conversation with the files of its sandbox beside it; over it where there is no room. */
 export function Beside({ conversation, children }: { conversation: Conversation; children: ReactNode }) {
   const [open, setOpen] = useState(false);
   const isWide = useSyncExternalStore(onWide, () => wide.matches);
   const column = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    addEventListener('dragover', keepPage);
+    addEventListener('drop', keepPage);
+    return () => {
+      removeEventListener('dragover', keepPage);
+      removeEventListener('drop', keepPage);
+    };
+  }, []);
   const close = () => {
     setOpen(false);
     // When it can be focused again.

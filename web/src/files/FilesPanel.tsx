@@ -152,7 +152,7 @@ export function FilesPanel({ conversation: c, onClose }: { conversation: Convers
         <div className="min-h-0 flex-1 overflow-auto p-2">
           <p className="px-2 pb-1 font-mono text-xs text-ink-soft [overflow-wrap:anywhere]">{visible(root)}</p>
           <Tree conversation={c} root={root} opened={opened} onOpened={setOpened} onFile={setFile} focus={last} />
-          <p className="mt-3 px-2 text-xs text-ink-soft">{t('files.dropHint')}</p>
+          <p className="mt-3 px-2 text-xs text-ink-soft pointer-coarse:hidden">{t('files.dropHint')}</p>
         </div>
       )}
       {asked && (
