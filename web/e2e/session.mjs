@@ -485,6 +485,26 @@ await step('files: browse, look at, download, upload by button and by dropping',
   await accessible(page, 'files at 360 px');
 });
 
+await step('files: a new conversation begins with some', async (go) => {
+  const page = await go();
+  await page.goto(`${url}/#/new`);
+  const box = page.getByLabel('First message');
+  await box.fill('run: cat data.csv');
+  await drop(page, box, [
+    { name: 'data.csv', text: 'a;b-$((1+1))' },
+    { name: 'not-this.csv', text: 'x' },
+  ]);
+  await page.getByRole('button', { name: 'Remove not-this.csv' }).click();
+  await accessible(page, 'files before a conversation');
+  await box.press('Enter');
+  await page.waitForURL(/#\/c\/[0-9a-f]{32}/);
+  await timeline(page)
+    .getByRole('button', { name: /^Command cat data/ })
+    .click();
+  await timeline(page).getByText('a;b-$((1+1))').waitFor();
+  await timeline(page).getByText('Uploaded file: data.csv').first().waitFor();
+});
+
 await step('sandboxes: pause, resume by a message, delete', async (go) => {
   const page = await go();
   const id = await begin(page, 'finish: made');

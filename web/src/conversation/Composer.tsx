@@ -219,7 +219,7 @@ function readDraft(key: string): string {
   }
 }
 
-function writeDraft(key: string, text: string): void {
+export function writeDraft(key: string, text: string): void {
   try {
     if (text === '') sessionStorage.removeItem(`parley:draft:${key}`);
     else sessionStorage.setItem(`parley:draft:${key}`, text);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { withLines } from './begin';
 import { entriesOf, freeName, imageType, languageOf, mostText, readContent, shortPath, textOf } from './files';
 
 const bytes = (text: string) => Uint8Array.from(text, (each) => each.charCodeAt(0));
@@ -98,4 +99,11 @@ describe('a file', () => {
     expect(asked).toBeLessThan(12);
     expect(await readContent(stream(png), 1 << 30)).toEqual({ kind: 'large', size: 1 << 30 });
   });
+});
+
+it('the message names the files after its text, or instead of one', () => {
+  const image = { type: 'image' as const, image_urls: ['data:image/png;base64,AA'], cache_prompt: false };
+  const text = (written: string) => ({ type: 'text' as const, text: written, cache_prompt: false });
+  expect(withLines([text('look\n'), image], ['a.csv', 'b.csv'])).toEqual([text('look\na.csv\nb.csv'), image]);
+  expect(withLines([image], ['a.csv'])).toEqual([text('a.csv'), image]);
 });
