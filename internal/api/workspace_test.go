@@ -341,6 +341,9 @@ func TestV1WorkspaceRoutes(t *testing.T) {
 	if got := w.call(200, "GET", query(base+"/files", p.file("src")), nil); got.text(0) != "main.go" {
 		t.Errorf("%s", got.body)
 	}
+	if got := w.call(200, "GET", base+"/files?level=true", nil); string(bytes.TrimSpace(got.body)) != `["node_modules/","src/","sub/","PLAN.md"]` {
+		t.Errorf("%s", got.body)
+	}
 	p.git("init", "-q", ".")
 	changes := w.call(200, "GET", query(base+"/git/changes", p.dir), nil)
 	if !strings.Contains(string(changes.body), `{"status":"ADDED","path":"src/main.go"}`) {

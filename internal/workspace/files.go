@@ -66,6 +66,51 @@ func (w *Workspace) List(ctx context.Context, dir string) ([]string, error) {
 	return files, nil
 }
 
+// maxLinks is how many links of a directory are followed to see whether they lead to
+// a directory.
+const maxLinks = 100
+
+// Level returns what is in a directory itself, at most 2,000 entries: directories
+// first, with a slash at their end, each group sorted in lower case. The control
+// directory of git is left out. None if there is no such directory.
+func (w *Workspace) Level(ctx context.Context, dir string) ([]string, error) {
+	dir, err := w.Absolute(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := w.hands.ListDir(ctx, dir, 1, maxEntries)
+	if isNoDir(err) {
+		return []string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	dirs, others := []string{}, []string{}
+	links := 0
+	for _, e := range entries {
+		if e.Link != "" && links < maxLinks {
+			links++
+			to, err := w.hands.Stat(ctx, path.Join(dir, e.Path))
+			e.IsDir = err == nil && to.IsDir
+		}
+		switch {
+		case e.Path == ".git" && e.IsDir:
+		case e.IsDir:
+			dirs = append(dirs, clean(e.Path)+"/")
+		default:
+			others = append(others, clean(e.Path))
+		}
+	}
+	slices.SortFunc(dirs, byLower)
+	slices.SortFunc(others, byLower)
+	all := append(dirs, others...)
+	return all[:min(len(all), maxListed)], nil
+}
+
+func byLower(a, b string) int {
+	return cmp.Or(strings.Compare(strings.ToLower(a), strings.ToLower(b)), strings.Compare(a, b))
+}
+
 func isNoDir(err error) bool {
 	return fault.Is(err, fault.NotFound) || fault.Is(err, fault.Invalid) || fault.Is(err, fault.Forbidden)
 }

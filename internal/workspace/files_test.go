@@ -56,6 +56,39 @@ func TestListPrunesAndIsBounded(t *testing.T) {
 	}
 }
 
+// TestLevelIsOneLevel: directories, empty ones and links to them too, before files.
+func TestLevelIsOneLevel(t *testing.T) {
+	b := plainBench(t)
+	for _, name := range []string{"b", "A", "sub/b", ".git/config", "node_modules/m/x", ".env"} {
+		b.write(name, "x")
+	}
+	for link, to := range map[string]string{"link": "sub", "gone": "nowhere", "alias": "A"} {
+		if err := os.Symlink(to, b.path(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for dir, names := range map[string][]string{
+		"":             {"link/", "node_modules/", "sub/", ".env", "A", "alias", "b", "gone"},
+		b.path("link"): {"b"},
+		"A":            {},
+		"missing":      {},
+	} {
+		got, err := b.ws.Level(t.Context(), dir)
+		if err != nil || !slices.Equal(got, names) || got == nil {
+			t.Errorf("%s: %q %v", dir, got, err)
+		}
+	}
+	for i := range 2100 {
+		b.write(fmt.Sprintf("many/%04d", i), "")
+	}
+	if got, err := b.ws.Level(t.Context(), "many"); err != nil || len(got) != 2000 || got[0] != "0000" {
+		t.Errorf("%d %v", len(got), err)
+	}
+	if _, err := b.ws.Level(t.Context(), "a\x00"); !fault.Is(err, fault.Invalid) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestWithinStaysBelow(t *testing.T) {
 	b := plainBench(t)
 	b.write("work/file", "x")

@@ -46,6 +46,7 @@ type workspaceQuery struct {
 	FilePath string  `json:"file_path"`
 	Path     *string `json:"path"`
 	Ref      *string `json:"ref"`
+	Level    bool    `json:"level"` // one level only
 }
 
 // readFile answers with a file as a JSON string, or as it is to who prefers plain
@@ -109,7 +110,11 @@ func (h *handlers) listFiles(w http.ResponseWriter, r *httpkit.Request) error {
 	}
 	list := []string{}
 	if ws != nil {
-		if list, err = ws.List(r.Context(), orEmpty(q.Path)); err != nil {
+		read := ws.List
+		if q.Level {
+			read = ws.Level
+		}
+		if list, err = read(r.Context(), orEmpty(q.Path)); err != nil {
 			return err
 		}
 	}

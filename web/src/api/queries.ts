@@ -136,7 +136,12 @@ export function deleteNow(id: string): Promise<unknown> {
 export async function download(path: string, name: string): Promise<void> {
   const answer = await fetch(`${base}${path}`, { headers: { Authorization: `Bearer ${currentKey() ?? ''}` } });
   if (!answer.ok) throw new ApiError(answer.status, '', '');
-  const url = URL.createObjectURL(await answer.blob());
+  saveBlob(await answer.blob(), name);
+}
+
+/** Has the browser save data as a file. */
+export function saveBlob(data: Blob, name: string): void {
+  const url = URL.createObjectURL(data);
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

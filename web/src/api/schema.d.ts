@@ -91,6 +91,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agent/{sandbox_id}/api/file/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sandbox_id: string;
+            };
+            cookie?: never;
+        };
+        get: operations["download_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agent/{sandbox_id}/api/file/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sandbox_id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["upload_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/keys": {
         parameters: {
             query?: never;
@@ -1845,6 +1881,63 @@ export interface operations {
             422: components["responses"]["InvalidAnswer"];
         };
     };
+    download_file: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                sandbox_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            400: components["responses"]["ErrorAnswer.agent"];
+            403: components["responses"]["ErrorAnswer.agent"];
+            404: components["responses"]["ErrorAnswer.agent"];
+            410: components["responses"]["ErrorAnswer.agent"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    upload_file: {
+        parameters: {
+            query: {
+                path: string;
+            };
+            header?: never;
+            path: {
+                sandbox_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            200: components["responses"]["SuccessAnswer.agent"];
+            400: components["responses"]["ErrorAnswer.agent"];
+            403: components["responses"]["ErrorAnswer.agent"];
+            404: components["responses"]["ErrorAnswer.agent"];
+            410: components["responses"]["ErrorAnswer.agent"];
+            413: components["responses"]["ErrorAnswer.agent"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
     list_api_keys: {
         parameters: {
             query?: never;
@@ -2113,6 +2206,7 @@ export interface operations {
     list_conversation_files: {
         parameters: {
             query?: {
+                level?: boolean;
                 path?: string | null;
             };
             header?: never;

@@ -1,5 +1,5 @@
 import clsx from 'clsx';
-import { ArrowUp, ImagePlus, X } from 'lucide-react';
+import { ArrowUp, ImagePlus, Paperclip, X } from 'lucide-react';
 import {
   type ClipboardEvent,
   type DragEvent,
@@ -12,7 +12,10 @@ import {
 } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { MessageContent } from '../api/queries';
-import { type Attached, attach } from '../lib/images';
+import { dropped } from '../files/files';
+import { explainError } from '../lib/errors';
+import { type Attached, attach, attachable } from '../lib/images';
+import { visible } from '../lib/visible';
 import { IconButton } from '../ui/Button';
 import { toastError } from '../ui/Toast';
 
@@ -26,6 +29,8 @@ interface Props {
   disabled?: boolean;
   initial?: string;
   rows?: number;
+  /** Stores files that are no part of the message, and returns what it calls them. */
+  onUpload?: (files: File[]) => Promise<string[]>;
   children?: ReactNode; // further controls in the bar
 }
 
@@ -39,6 +44,7 @@ export function Composer({
   disabled = false,
   initial = '',
   rows = 1,
+  onUpload,
   children,
 }: Props) {
   const { t } = useTranslation();
@@ -46,6 +52,7 @@ export function Composer({
   const [text, setText] = useState(() => initial || readDraft(draftKey));
   const [images, setImages] = useState<Attached[]>([]);
   const [sending, setSending] = useState(false);
+  const [uploading, setUploading] = useState('');
   const [over, setOver] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -58,14 +65,29 @@ export function Composer({
     box.style.height = `${Math.min(box.scrollHeight + 2, window.innerHeight * 0.4)}px`;
   }, [text]);
 
+  const upload = async (files: File[]) => {
+    if (!onUpload || files.length === 0 || uploading !== '') return;
+    setUploading(files.map((each) => visible(each.name)).join(', '));
+    try {
+      const lines = (await onUpload(files)).map((path) => t('files.mention', { path: visible(path) }));
+      setText((before) => [before.replace(/\n+$/, ''), ...lines].filter((each) => each !== '').join('\n'));
+      area.current?.focus();
+    } catch (error) {
+      toastError(explainError(error, t));
+    } finally {
+      setUploading('');
+    }
+  };
   const add = async (files: Iterable<File>) => {
-    const got = await attach(files);
+    const all = [...files];
+    const got = await attach(onUpload ? all.filter(attachable) : all);
+    if (onUpload) void upload(all.filter((each) => !attachable(each)));
     if (got.problem) toastError(t(`composer.image.${got.problem}`));
     setImages((before) => [...before, ...got.images].slice(0, 10));
   };
   const empty = text.trim() === '' && images.length === 0;
   const send = async () => {
-    if (empty || sending || disabled) return;
+    if (empty || sending || disabled || uploading !== '') return;
     const content: MessageContent = [];
     if (text.trim() !== '') content.push({ type: 'text', text, cache_prompt: false });
     if (images.length > 0)
@@ -97,8 +119,12 @@ export function Composer({
   const drop = (event: DragEvent) => {
     event.preventDefault();
     setOver(false);
-    void add(event.dataTransfer.files);
+    const { files, directories } = dropped(event.dataTransfer);
+    if (directories) toastError(t('files.noDirectories'));
+    if (!disabled) void add(files);
   };
+
+  const addLabel = onUpload ? t('files.add') : t('composer.addImage');
 
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: dropping files has a button beside it
@@ -147,17 +173,22 @@ export function Composer({
         placeholder={placeholder}
         className="block w-full resize-none bg-transparent px-3.5 pt-2.5 pb-1 text-[15px] outline-none"
       />
+      {onUpload && (
+        <p role="status" className="px-3.5 text-[13px] text-ink-soft [overflow-wrap:anywhere]">
+          {uploading !== '' && t('files.uploading', { name: uploading })}
+        </p>
+      )}
       <div className="flex items-center gap-1 p-1.5">
-        <IconButton label={t('composer.addImage')} onClick={() => picker.current?.click()} disabled={disabled}>
-          <ImagePlus size={17} aria-hidden />
+        <IconButton label={addLabel} onClick={() => picker.current?.click()} disabled={disabled || uploading !== ''}>
+          {onUpload ? <Paperclip size={17} aria-hidden /> : <ImagePlus size={17} aria-hidden />}
         </IconButton>
         <input
           ref={picker}
           type="file"
-          accept="image/png,image/jpeg,image/gif,image/webp"
+          accept={onUpload ? undefined : 'image/png,image/jpeg,image/gif,image/webp'}
           multiple
           hidden
-          aria-label={t('composer.addImage')}
+          aria-label={addLabel}
           onChange={(event) => {
             void add(event.target.files ?? []);
             event.target.value = '';
@@ -167,7 +198,7 @@ export function Composer({
           {children}
           <IconButton
             label={t('composer.send')}
-            disabled={empty || sending || disabled}
+            disabled={empty || sending || disabled || uploading !== ''}
             onClick={() => void send()}
             className="bg-accent !text-accent-ink hover:bg-accent-strong"
           >
@@ -188,7 +219,7 @@ function readDraft(key: string): string {
   }
 }
 
-function writeDraft(key: string, text: string): void {
+export function writeDraft(key: string, text: string): void {
   try {
     if (text === '') sessionStorage.removeItem(`parley:draft:${key}`);
     else sessionStorage.setItem(`parley:draft:${key}`, text);

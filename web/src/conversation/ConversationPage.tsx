@@ -7,6 +7,8 @@ import { conversation as conversationQuery, download, type MessageContent, start
 import { Rename } from '../conversations/ConversationList';
 import { deletions } from '../conversations/deletions';
 import { StatusDot, shownStatus } from '../conversations/StatusDot';
+import { Beside, FilesButton } from '../files/Beside';
+import { storeBeside } from '../files/files';
 import { explainError } from '../lib/errors';
 import { count, money } from '../lib/format';
 import { go } from '../lib/router';
@@ -35,7 +37,12 @@ export function ConversationPage({ id, event }: { id: string; event?: string }) 
     if (started) void refetch();
   }, [started, refetch]);
 
-  if (found.data) return <Open conversation={found.data} event={event} />;
+  if (found.data)
+    return (
+      <Beside conversation={found.data}>
+        <Open conversation={found.data} event={event} />
+      </Beside>
+    );
   if (missing && task.data && task.data.status !== 'ERROR') {
     return (
       <Centre>
@@ -137,6 +144,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
           placeholder={lost ? t('composer.lost') : hint}
           label={t('composer.message')}
           disabled={lost}
+          onUpload={async (files) => storeBeside(await awake(conversation), files)}
         >
           <Controls conversation={conversation} status={status} asleep={asleep} />
         </Composer>
@@ -146,7 +154,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
 }
 
 /** Waits until the sandbox takes messages; one that is paused is resumed. */
-async function awake(conversation: Conversation): Promise<void> {
+async function awake(conversation: Conversation): Promise<Conversation> {
   if (conversation.sandbox_status === 'PAUSED')
     await ask(
       api.POST('/api/v1/sandboxes/{sandbox_id}/resume', { params: { path: { sandbox_id: conversation.sandbox_id } } }),
@@ -157,9 +165,10 @@ async function awake(conversation: Conversation): Promise<void> {
         params: { path: { conversation_id: conversation.id } },
       }),
     );
-    if (now.sandbox_status !== 'PAUSED' && now.sandbox_status !== 'STARTING') return;
+    if (now.sandbox_status !== 'PAUSED' && now.sandbox_status !== 'STARTING') return now;
     await new Promise((done) => setTimeout(done, 300));
   }
+  return conversation;
 }
 
 interface HeadProps {
@@ -228,6 +237,7 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
           </span>
         </p>
       </div>
+      <FilesButton />
       <Menu
         trigger={
           <IconButton label={t('conversation.actions')}>

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { ChevronDown, FlaskConical, KeyRound, TriangleAlert } from 'lucide-react';
+import { ChevronDown, FlaskConical, KeyRound, TriangleAlert, X } from 'lucide-react';
 import { useState } from 'react';
 import { Trans, useTranslation } from 'react-i18next';
 import type { Provider, Schema } from '../api/client';
@@ -11,10 +11,12 @@ import {
   settings,
   startConversation,
 } from '../api/queries';
-import { Composer } from '../conversation/Composer';
+import { Composer, writeDraft } from '../conversation/Composer';
+import { beginWith } from '../files/begin';
 import { explainError } from '../lib/errors';
 import { go } from '../lib/router';
-import { Button } from '../ui/Button';
+import { visible } from '../lib/visible';
+import { Button, IconButton } from '../ui/Button';
 import { SelectField } from '../ui/Field';
 import { toastError } from '../ui/Toast';
 import { type Chosen, RepositoryPicker } from './RepositoryPicker';
@@ -30,8 +32,11 @@ export function NewConversation() {
   const [spec, setSpec] = useState('');
   const [repository, setRepository] = useState<Chosen | null>(null);
 
+  const [files, setFiles] = useState<File[]>([]);
+  const [starting, setStarting] = useState(false);
+
   const start = async (content: MessageContent, title?: string) => {
-    const body: Partial<Start> = { initial_message: { role: 'user', content, run: true } };
+    const body: Partial<Start> = files.length === 0 ? { initial_message: { role: 'user', content, run: true } } : {};
     if (title) body.title = title;
     if (profile !== '') body.llm_profile = profile;
     if (spec !== '') body.sandbox_spec_id = spec;
@@ -40,12 +45,31 @@ export function NewConversation() {
       body.git_provider = repository.provider;
       if (repository.branch !== '') body.selected_branch = repository.branch;
     }
+    let id = '';
     try {
-      const id = await startConversation(body as Start);
+      if (files.length === 0) id = await startConversation(body as Start);
+      else
+        await beginWith(
+          files,
+          body as Start,
+          content,
+          (path) => t('files.mention', { path: visible(path) }),
+          (made) => {
+            id = made;
+            setStarting(true);
+          },
+        );
       void client.invalidateQueries({ queryKey: ['conversations'] });
       go(`#/c/${id}`);
     } catch (error) {
       toastError(explainError(error, t));
+      setStarting(false);
+      // What was begun is not begun again: it goes on there, with what was written.
+      if (id !== '') {
+        const text = content.find((each) => each.type === 'text');
+        if (text?.type === 'text') writeDraft(id, text.text);
+        go(`#/c/${id}`);
+      }
       throw error;
     }
   };
@@ -64,7 +88,12 @@ export function NewConversation() {
           draftKey="new"
           rows={3}
           autoFocus={matchMedia('(min-width: 48rem)').matches}
+          onUpload={async (added) => {
+            setFiles((before) => [...before, ...added]);
+            return [];
+          }}
         />
+        <Attached files={files} onChange={setFiles} starting={starting} />
         <Options
           settings={stored.data ?? null}
           profile={profile}
@@ -77,6 +106,44 @@ export function NewConversation() {
         {known && !configured && (demo ? <Demo onStart={start} /> : <NoModel />)}
         {stored.error && <p className="text-sm text-bad">{explainError(stored.error, t)}</p>}
       </div>
+    </div>
+  );
+}
+
+/** Files that go into the sandbox before the message is sent. */
+function Attached({
+  files,
+  onChange,
+  starting,
+}: {
+  files: File[];
+  onChange: (files: File[]) => void;
+  starting: boolean;
+}) {
+  const { t } = useTranslation();
+  return (
+    <div className={files.length === 0 ? 'hidden' : 'space-y-2'}>
+      <ul className="flex flex-wrap gap-2">
+        {files.map((each, i) => (
+          <li
+            key={`${i}-${each.name}`}
+            className="flex items-center gap-1 rounded-md border border-line bg-canvas py-0.5 pr-0.5 pl-2 text-[13px]"
+          >
+            <span className="[overflow-wrap:anywhere]">{visible(each.name)}</span>
+            <IconButton
+              label={t('composer.removeImage', { name: visible(each.name) })}
+              className="!size-6"
+              disabled={starting}
+              onClick={() => onChange(files.filter((_, at) => at !== i))}
+            >
+              <X size={13} aria-hidden />
+            </IconButton>
+          </li>
+        ))}
+      </ul>
+      <p role="status" className="text-[13px] text-ink-soft">
+        {t(starting ? 'files.beginning' : 'files.before')}
+      </p>
     </div>
   );
 }

@@ -8,6 +8,11 @@ export interface Attached {
 const types = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 export const largest = 5 << 20;
 
+/** Whether a message can carry the file itself. */
+export function attachable(file: File): boolean {
+  return types.includes(file.type) && file.size <= largest;
+}
+
 export type AttachProblem = 'type' | 'size';
 
 export async function attach(files: Iterable<File>): Promise<{ images: Attached[]; problem: AttachProblem | null }> {
