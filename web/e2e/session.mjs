@@ -416,7 +416,12 @@ await step('beside a conversation: cost, network, ports and sub-agents', async (
   assert.equal(await preview.evaluate('window.opener'), null);
   await preview.close();
   await accessible(page, 'ports');
-  await dialog.getByRole('tab', { name: 'Sub-agents' }).click();
+  await page.setViewportSize({ width: 360, height: 740 });
+  for (const tab of ['Cost', 'Network', 'Ports', 'Agents']) {
+    await dialog.getByRole('tab', { name: tab }).click();
+    assert.ok(await dialog.evaluate((each) => each.scrollWidth <= each.clientWidth), `${tab} is too wide`);
+  }
+  await dialog.getByRole('link', { name: /look around/ }).waitFor();
   await accessible(page, 'sub-agents');
   await dialog.getByRole('link', { name: /look around/ }).click();
   await timeline(page).getByText('looked', { exact: true }).waitFor();

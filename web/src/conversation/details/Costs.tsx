@@ -15,7 +15,7 @@ const rows = 100;
 
 /** What the conversation's model calls cost, over time. */
 export function Costs({ conversation, usage }: { conversation: Conversation; usage: Usage | null }) {
-  const { t } = useTranslation();
+  const { t, i18n } = useTranslation();
   const updates = useQuery(stateUpdates(conversation.id));
   const sums = useQuery(spending(conversation.id));
   const data = useMemo(() => updates.data && callsOf(updates.data.events, updates.data.whole), [updates.data]);
@@ -30,6 +30,7 @@ export function Costs({ conversation, usage }: { conversation: Conversation; usa
     void readSums();
   }, [told, readUpdates, readSums]);
 
+  const clock = clockFor(data?.calls[0]?.at ?? 0, data?.calls.at(-1)?.at ?? 0, i18n.language);
   const error = updates.error ?? sums.error;
   return (
     <div className="space-y-6">
@@ -41,8 +42,8 @@ export function Costs({ conversation, usage }: { conversation: Conversation; usa
           {updates.data?.whole === false && (
             <p className="text-sm text-ink-soft">{t('details.cost.part', { count: data.calls.length })}</p>
           )}
-          <Charts groups={groupCalls(data, columns)} />
-          <Table calls={data.calls} />
+          <Charts groups={groupCalls(data, columns)} clock={clock} />
+          <Table calls={data.calls} clock={clock} />
         </>
       )}
     </div>
@@ -108,23 +109,23 @@ function nameOfUse(use: string, t: T): string {
 const tokenColours = ['fill-info', 'fill-accent', 'fill-warn'] as const;
 const costColours = ['fill-line-strong', 'fill-accent'] as const;
 
-function Charts({ groups }: { groups: Group[] }) {
+function Charts({ groups, clock }: { groups: Group[]; clock: Clock }) {
   const { t, i18n } = useTranslation();
   const language = i18n.language;
   const last = groups.at(-1);
   const ends = {
-    from: clock(groups[0]?.from ?? 0, language),
-    to: groups.length > 1 ? clock(last?.to ?? 0, language) : '',
+    from: clock(groups[0]?.from ?? 0),
+    to: groups.length > 1 ? clock(last?.to ?? 0) : '',
   };
   const costEnd = axisEnd(last?.total ?? 0);
   const tokenEnd = axisEnd(Math.max(...groups.map((each) => each.prompt + each.completion)));
   const when = (each: Group) =>
     each.calls === 1
-      ? clock(each.from, language)
+      ? clock(each.from)
       : t('details.cost.several', {
           count: each.calls,
-          from: clock(each.from, language),
-          to: clock(each.to, language),
+          from: clock(each.from),
+          to: clock(each.to),
         });
   const cached = groups.some((each) => each.cached > 0);
   return (
@@ -179,12 +180,17 @@ function Charts({ groups }: { groups: Group[] }) {
   );
 }
 
-function clock(ms: number, language: string): string {
-  return new Date(ms).toLocaleString(language, { dateStyle: 'short', timeStyle: 'short' });
+type Clock = (ms: number) => string;
+
+/** Times as short as they can be: without the day, if all are of one. */
+function clockFor(first: number, last: number, language: string): Clock {
+  const day = (ms: number) => new Date(ms).toLocaleDateString(language, { dateStyle: 'short' });
+  const time = (ms: number) => new Date(ms).toLocaleTimeString(language, { timeStyle: 'medium' });
+  return day(first) === day(last) ? time : (ms) => `${day(ms)} ${time(ms)}`;
 }
 
 /** The calls one by one, the newest first. */
-function Table({ calls }: { calls: Call[] }) {
+function Table({ calls, clock }: { calls: Call[]; clock: Clock }) {
   const { t, i18n } = useTranslation();
   const [open, setOpen] = useState(false);
   const [shown, setShown] = useState(rows);
@@ -215,7 +221,7 @@ function Table({ calls }: { calls: Call[] }) {
                 .reverse()
                 .map((call) => (
                   <tr key={call.id}>
-                    <td className="px-2 py-1 whitespace-nowrap tabular-nums">{clock(call.at, language)}</td>
+                    <td className="px-2 py-1 whitespace-nowrap tabular-nums">{clock(call.at)}</td>
                     <td className="px-2 py-1">{nameOfUse(call.use, t)}</td>
                     <td className="max-w-48 truncate px-2 py-1">{call.model}</td>
                     <td className={figure}>{count(call.prompt, language)}</td>
