@@ -398,7 +398,7 @@ await step('beside a conversation: cost, network, ports and sub-agents', async (
   await page.getByRole('button', { name: 'Actions', exact: true }).click();
   await page.getByRole('menuitem', { name: 'Cost, network' }).click();
   const dialog = page.getByRole('dialog', { name: 'Details' });
-  await dialog.getByRole('img', { name: 'Tokens of each call' }).waitFor();
+  await dialog.getByRole('img', { name: 'Tokens read and written' }).waitFor();
   await dialog.getByText('Every call').click();
   assert.equal(await dialog.getByRole('row').count(), 5); // a head, three steps and the end
   await accessible(page, 'cost');

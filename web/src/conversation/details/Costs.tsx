@@ -128,8 +128,10 @@ function Charts({ groups, clock }: { groups: Group[]; clock: Clock }) {
           to: clock(each.to),
         });
   const cached = groups.some((each) => each.cached > 0);
+  const most = groups[0]?.calls ?? 1;
   return (
     <div className="space-y-5">
+      {most > 1 && <p className="text-[13px] text-ink-soft">{t('details.cost.grouped', { count: most })}</p>}
       {last && last.total > 0 ? (
         <div>
           <Columns
@@ -171,7 +173,7 @@ function Charts({ groups, clock }: { groups: Group[]; clock: Clock }) {
         <Legend
           entries={[
             { label: t('details.cost.written'), colour: 'bg-warn' },
-            { label: t('details.cost.read'), colour: 'bg-accent' },
+            { label: t(cached ? 'details.cost.fresh' : 'details.cost.read'), colour: 'bg-accent' },
             ...(cached ? [{ label: t('details.cost.fromCache'), colour: 'bg-info' }] : []),
           ]}
         />
@@ -207,12 +209,12 @@ function Table({ calls, clock }: { calls: Call[]; clock: Clock }) {
             <thead className="border-b border-line text-ink-soft">
               <tr>
                 <th className={head}>{t('details.cost.time')}</th>
-                <th className={head}>{t('details.cost.use')}</th>
-                <th className={head}>{t('details.cost.model')}</th>
+                <th className={`${head} !text-right`}>{t('details.cost.cost')}</th>
                 <th className={`${head} !text-right`}>{t('details.cost.read')}</th>
                 <th className={`${head} !text-right`}>{t('details.cost.written')}</th>
                 <th className={`${head} !text-right`}>{t('details.cost.took')}</th>
-                <th className={`${head} !text-right`}>{t('details.cost.cost')}</th>
+                <th className={head}>{t('details.cost.use')}</th>
+                <th className={head}>{t('details.cost.model')}</th>
               </tr>
             </thead>
             <tbody className="divide-y divide-line">
@@ -222,12 +224,12 @@ function Table({ calls, clock }: { calls: Call[]; clock: Clock }) {
                 .map((call) => (
                   <tr key={call.id}>
                     <td className="px-2 py-1 whitespace-nowrap tabular-nums">{clock(call.at)}</td>
-                    <td className="px-2 py-1">{nameOfUse(call.use, t)}</td>
-                    <td className="max-w-48 truncate px-2 py-1">{call.model}</td>
+                    <td className={figure}>{money(call.cost, language)}</td>
                     <td className={figure}>{count(call.prompt, language)}</td>
                     <td className={figure}>{count(call.completion, language)}</td>
                     <td className={figure}>{call.seconds === null ? '–' : duration(call.seconds, language)}</td>
-                    <td className={figure}>{money(call.cost, language)}</td>
+                    <td className="px-2 py-1">{nameOfUse(call.use, t)}</td>
+                    <td className="max-w-48 truncate px-2 py-1">{call.model}</td>
                   </tr>
                 ))}
             </tbody>

@@ -1,5 +1,5 @@
 // What the views beside a conversation ask the server for.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { api, ask, type Conversation } from '../../api/client';
 import { isEvent, type LogEvent } from '../events';
 
@@ -77,6 +77,7 @@ export const connections = (id: string, verdict: Verdict | '', host: string) =>
     initialPageParam: '',
     getNextPageParam: (last) => last.next_page_id || undefined,
     refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) > 1 ? false : 4000),
+    placeholderData: keepPreviousData,
     retry: false,
   });
 
@@ -104,5 +105,6 @@ export const conversationsById = (ids: string[]) =>
       }
       return found;
     },
+    placeholderData: keepPreviousData,
     refetchInterval: 3000,
   });
