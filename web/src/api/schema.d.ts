@@ -289,6 +289,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app-conversations/{conversation_id}/network": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_conversation_network"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app-conversations/{conversation_id}/send-message": {
         parameters: {
             query?: never;
@@ -563,6 +579,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/sandboxes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["get_sandboxes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sandboxes/{sandbox_id}": {
         parameters: {
             query?: never;
@@ -589,6 +621,22 @@ export interface paths {
         get?: never;
         put?: never;
         post: operations["pause_sandbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/sandboxes/{sandbox_id}/ports/{port}/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["make_preview_ticket"];
         delete?: never;
         options?: never;
         head?: never;
@@ -983,6 +1031,27 @@ export interface components {
              */
             threshold: "LOW" | "MEDIUM" | "HIGH";
         };
+        Connection: {
+            address: string | null;
+            bytes_received: number;
+            bytes_sent: number;
+            duration_ms: number;
+            host: string | null;
+            id: string;
+            open: boolean;
+            port: number | null;
+            /** @enum {string} */
+            protocol: "tcp" | "udp" | "dns";
+            reason: string | null;
+            /** Format: date-time */
+            time: string;
+            /** @enum {string} */
+            verdict: "allowed" | "refused" | "failed";
+        };
+        ConnectionPage: {
+            items: components["schemas"]["Connection"][];
+            next_page_id: string | null;
+        };
         Content: components["schemas"]["TextContent"] | components["schemas"]["ImageContent"];
         "ConversationInfo.agent": {
             activated_knowledge_skills: string[];
@@ -1304,6 +1373,12 @@ export interface components {
              * @enum {string}
              */
             kind: "PolicyRailSecurityAnalyzer";
+        };
+        PreviewTicket: {
+            /** Format: date-time */
+            expires_at: string;
+            ticket: string;
+            url: string;
         };
         Processor: {
             /** @enum {string} */
@@ -1763,6 +1838,7 @@ export interface components {
         EventToParameter: string | null;
         GitLimitParameter: number;
         GitProviderParameter: components["schemas"]["ProviderType.v1"];
+        HostPartParameter: string | null;
         IdempotencyKeyParameter: string;
         IncludeSubsParameter: boolean;
         LimitParameter: number;
@@ -1773,6 +1849,7 @@ export interface components {
         TitleContainsParameter: string | null;
         UpdatedFromParameter: string | null;
         UpdatedToParameter: string | null;
+        VerdictParameter: "allowed" | "refused" | "failed" | null;
     };
     requestBodies: never;
     headers: never;
@@ -2324,6 +2401,37 @@ export interface operations {
             422: components["responses"]["InvalidAnswer"];
         };
     };
+    get_conversation_network: {
+        parameters: {
+            query?: {
+                host?: components["parameters"]["HostPartParameter"];
+                limit?: components["parameters"]["LimitParameter"];
+                page_id?: components["parameters"]["PageIdParameter"];
+                verdict?: components["parameters"]["VerdictParameter"];
+            };
+            header?: never;
+            path: {
+                conversation_id: components["parameters"]["ConversationIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionPage"];
+                };
+            };
+            400: components["responses"]["ErrorAnswer"];
+            404: components["responses"]["ErrorAnswer"];
+            409: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
     send_message: {
         parameters: {
             query?: never;
@@ -2830,6 +2938,29 @@ export interface operations {
             422: components["responses"]["InvalidAnswer"];
         };
     };
+    get_sandboxes: {
+        parameters: {
+            query: {
+                id: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": (components["schemas"]["SandboxInfo"] | null)[];
+                };
+            };
+            400: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
     delete_sandbox: {
         parameters: {
             query?: {
@@ -2874,6 +3005,32 @@ export interface operations {
                 };
             };
             404: components["responses"]["ErrorAnswer"];
+        };
+    };
+    make_preview_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                port: number;
+                sandbox_id: components["parameters"]["SandboxIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewTicket"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            410: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
         };
     };
     resume_sandbox: {

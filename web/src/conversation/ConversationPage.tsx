@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { ArrowLeft, Download, FileDiff, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
-import { type ReactNode, useEffect, useState } from 'react';
+import { ArrowLeft, ChartColumn, Download, FileDiff, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError, api, ask, type Conversation } from '../api/client';
 import { conversation as conversationQuery, download, type MessageContent, startTask, useFork } from '../api/queries';
@@ -18,13 +18,17 @@ import { toastError } from '../ui/Toast';
 import { Changes } from './Changes';
 import { Composer } from './Composer';
 import { Confirmation } from './Confirmation';
+import type { Detail } from './details/Details';
 import type { Status } from './fold';
 import { Plan } from './Plan';
 import { Controls, StatusLine } from './StatusLine';
+import { SubAgents } from './subAgents';
 import { Timeline } from './Timeline';
 import { TrustQuestions } from './TrustQuestions';
 import { useFeed } from './useFeed';
 import { WorkingDir } from './workingDir';
+
+const Details = lazy(() => import('./details/Details').then((m) => ({ default: m.Details })));
 
 export function ConversationPage({ id, event }: { id: string; event?: string }) {
   const { t } = useTranslation();
@@ -129,7 +133,9 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
   return (
     <WorkingDir value={conversation.workspace?.working_dir ?? ''}>
       <Head conversation={conversation} status={status} usage={state.timeline.usage} onFork={() => forkFrom()} />
-      <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
+      <SubAgents value={state.timeline.notes.tasks}>
+        <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
+      </SubAgents>
       <div className="mx-auto w-full max-w-3xl shrink-0 space-y-2 px-3 pb-3 md:px-5">
         <Plan tasks={state.timeline.tasks} />
         <TrustQuestions conversation={conversation} notes={state.timeline.notes} />
@@ -183,6 +189,7 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
   const client = useQueryClient();
   const [renaming, setRenaming] = useState(false);
   const [changes, setChanges] = useState(false);
+  const [detail, setDetail] = useState<Detail | null>(null);
   const tokens = c.metrics.accumulated_token_usage;
   const total = usage ?? {
     cost: c.metrics.accumulated_cost,
@@ -222,8 +229,10 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
               {c.selected_branch && ` · ${c.selected_branch}`}
             </span>
           )}
-          <span
-            className="tabular-nums"
+          <button
+            type="button"
+            onClick={() => setDetail('cost')}
+            className="rounded-sm tabular-nums hover:text-ink hover:underline"
             title={t('conversation.tokens', {
               prompt: count(total.prompt, i18n.language),
               completion: count(total.completion, i18n.language),
@@ -234,7 +243,12 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
               count: total.prompt + total.completion,
               total: count(total.prompt + total.completion, i18n.language),
             })}
-          </span>
+          </button>
+          {c.parent_conversation_id && (
+            <a href={`#/c/${c.parent_conversation_id}`} className="text-accent-text underline">
+              {t('details.agents.parent')}
+            </a>
+          )}
         </p>
       </div>
       <FilesButton />
@@ -256,6 +270,9 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
             {t('changes.open')}
           </MenuItem>
         )}
+        <MenuItem icon={<ChartColumn size={15} aria-hidden />} onSelect={() => setDetail('cost')}>
+          {t('details.open')}
+        </MenuItem>
         <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate()}>
           {t('conversation.download')}
         </MenuItem>
@@ -265,6 +282,11 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
         </MenuItem>
       </Menu>
       {changes && <Changes conversation={c} onDone={() => setChanges(false)} />}
+      {detail && (
+        <Suspense fallback={null}>
+          <Details conversation={c} usage={usage} shown={detail} onShow={setDetail} />
+        </Suspense>
+      )}
       {renaming && <Rename conversation={c} onDone={() => setRenaming(false)} />}
     </header>
   );

@@ -29,6 +29,7 @@ import { parts } from './events';
 import type { Risk, Step } from './fold';
 import { Image } from './Image';
 import { Markdown } from './Markdown';
+import { useSubAgent } from './subAgents';
 import { Terminal } from './Terminal';
 import { useWorkingDir } from './workingDir';
 
@@ -132,6 +133,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
       {open && (
         <div id={body} className="space-y-2 px-3 pt-1 pb-3">
           <Body step={step} kind={kind} />
+          {kind === 'task' && <SubAgentLink step={step} />}
           {step.error !== '' && (
             <p className="text-sm whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">{step.error}</p>
           )}
@@ -139,6 +141,19 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
         </div>
       )}
     </div>
+  );
+}
+
+function SubAgentLink({ step }: { step: Step }) {
+  const { t } = useTranslation();
+  const conversation = useSubAgent(step);
+  if (conversation === null) return null;
+  return (
+    <p className="text-sm">
+      <a href={`#/c/${conversation}`} className="text-accent-text underline">
+        {t('details.agents.of')}
+      </a>
+    </p>
   );
 }
 
