@@ -135,7 +135,7 @@ function Form({ stored }: { stored: Settings | null }) {
   );
 }
 
-function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
+export function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
   const { t, i18n } = useTranslation();
   if (outcome.ok) {
     return (
