@@ -523,7 +523,7 @@ await step('setup: webhooks, and the settings that few need', async (go) => {
   await page.getByLabel('Sound notifications').check();
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('Settings saved.').first().waitFor();
-  await page.getByLabel('Key for web search').fill('tvly-x');
+  await page.getByLabel('Key for web search', { exact: true }).fill('tvly-x');
   await page.getByRole('button', { name: 'Save: Key for web search' }).click();
   await page.getByRole('button', { name: 'Remove: Key for web search' }).waitFor();
   await accessible(page, 'more settings');

@@ -6,6 +6,7 @@ import { api, ask, type Schema } from '../api/client';
 import { type Settings, serverInfo, settings, useStoreSettings } from '../api/queries';
 import { explainError } from '../lib/errors';
 import { duration, money } from '../lib/format';
+import { relabel } from '../lib/labels';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
@@ -158,7 +159,7 @@ export function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
       <div className="min-w-0 [overflow-wrap:anywhere]">
         <p className="font-medium text-bad">{t('settings.model.fails')}</p>
         <p>{outcome.error?.detail}</p>
-        {outcome.error?.action && <p className="mt-1 text-ink-soft">{outcome.error.action}</p>}
+        {outcome.error?.action && <p className="mt-1 text-ink-soft">{relabel(outcome.error.action, t)}</p>}
       </div>
     </div>
   );

@@ -77,7 +77,7 @@ function Hook({ hook, renew }: { hook: Webhook; renew: () => Promise<void> }) {
         <>
           {hook.description && <span className="block">{visible(hook.description)}</span>}
           {facts.filter(Boolean).join(' · ')}
-          {(hook.disabled_reason ?? hook.last_error) && (
+          {(hook.disabled_reason ?? hook.last_error) && !test.data && (
             <span className="block text-bad">{visible(hook.disabled_reason ?? hook.last_error ?? '')}</span>
           )}
         </>
