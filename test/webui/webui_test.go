@@ -61,7 +61,7 @@ func webDir(t *testing.T) string {
 // serve starts a server that has the UI.
 func serve(t *testing.T) *parleytest.Server {
 	t.Helper()
-	server := parleytest.Start(t, parleytest.Options{Demo: true})
+	server := parleytest.Start(t, parleytest.Options{Demo: true, Args: []string{"--mcp-allow", "127.0.0.1"}})
 	if page := fetch(t, server.URL+"/"); !strings.Contains(page, `id="root"`) {
 		missing(t, "the binary was built without the web UI")
 	}

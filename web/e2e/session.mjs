@@ -3,6 +3,7 @@
 import { strict as assert } from 'node:assert';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import readline from 'node:readline';
 import { chromium } from 'playwright-core';
@@ -372,6 +373,168 @@ await step('keys and secrets: shown once or never, and deleted after a question'
   await page.getByText('There are no secrets.').waitFor();
 });
 
+/** An MCP server with one tool that takes one token. */
+async function toolServer(token) {
+  const answers = {
+    initialize: (params) => ({
+      protocolVersion: params.protocolVersion,
+      capabilities: { tools: {} },
+      serverInfo: { name: 'tools', version: '1' },
+    }),
+    'tools/list': () => ({ tools: [{ name: 'weather_report', description: 'd', inputSchema: { type: 'object' } }] }),
+  };
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const part of request) body += part;
+    if (request.headers.authorization !== `Bearer ${token}`) return response.writeHead(401).end('who are you?');
+    const call = request.method === 'POST' ? JSON.parse(body) : {};
+    if (!answers[call.method]) return response.writeHead(call.method ? 202 : 405).end();
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, result: answers[call.method](call.params) }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { address: `http://127.0.0.1:${server.address().port}/mcp`, close: () => server.close() };
+}
+
+await step('setup: MCP servers are tested, stored, switched off and deleted', async (go) => {
+  const tools = await toolServer('right-token');
+  const page = await go();
+  await page.goto(`${url}/#/settings/mcp`);
+  await page.getByText('There are no MCP servers.').waitFor();
+  await page.getByRole('button', { name: 'Add MCP server' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name', { exact: true }).fill('weather');
+  await form.getByLabel('Address').fill(tools.address);
+  await form.getByLabel('Authentication').selectOption('Token');
+  await form.getByLabel('Token', { exact: true }).fill('wrong-token');
+  await form.getByRole('button', { name: 'Test connection' }).click();
+  await form.getByText('The server cannot be used').waitFor();
+  await accessible(page, 'a server that cannot be used');
+  await form.getByLabel('Token', { exact: true }).fill('right-token');
+  await form.getByRole('button', { name: 'Test connection' }).click();
+  await form.getByText('It answers, and has 1 tool.').waitFor();
+  await form.getByText('weather_report').waitFor();
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByText(tools.address).waitFor();
+  await accessible(page, 'MCP servers');
+
+  // What is stored is not shown, and still serves; another address needs it again.
+  await page.getByRole('button', { name: 'Edit: weather' }).click();
+  assert.equal(await form.getByLabel('Token', { exact: true }).inputValue(), '');
+  await form.getByRole('button', { name: 'Test connection' }).click();
+  await form.getByText('It answers, and has 1 tool.').waitFor();
+  await form.getByLabel('Address').fill('http://127.0.0.1:9/mcp');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.getByText(/^weather · Authentication.*: The stored value belongs to another server/).waitFor();
+  await page.keyboard.press('Escape');
+
+  await page.getByRole('button', { name: 'Disable: weather' }).click();
+  await page.getByText('switched off').waitFor();
+  await page.getByRole('button', { name: 'Add MCP server' }).click();
+  await form.getByLabel('Name', { exact: true }).fill('files');
+  await form.getByLabel('Kind').selectOption('stdio');
+  await form.getByLabel('Command').fill('npx');
+  await form.getByLabel('Arguments').fill('-y\n@example/files');
+  await form.getByRole('group', { name: 'Environment variables' }).getByRole('button', { name: 'Add' }).click();
+  await form.getByLabel('Environment variables: Name 1').fill('ROOT');
+  await form.getByLabel('Environment variables: Value 1').fill('/work');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('npx -y @example/files').waitFor();
+  const stored = (await api('GET', '/api/v1/settings')).agent_settings.mcp_config;
+  assert.deepEqual(Object.keys(stored), ['files', 'weather']);
+  assert.equal(stored.weather.enabled, false);
+  assert.deepEqual(stored.files.args, ['-y', '@example/files']);
+  for (const name of ['files', 'weather']) {
+    await page.getByRole('button', { name: `Delete: ${name}` }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: `Delete: ${name}` }).waitFor({ state: 'detached' });
+  }
+  tools.close();
+});
+
+await step('setup: LLM profiles are made, tested, changed, activated and deleted', async (go) => {
+  const page = await go();
+  await page.goto(`${url}/#/settings/profiles`);
+  await page.getByText('There are no LLM profiles.').waitFor();
+  await page.getByRole('button', { name: 'Add LLM profile' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name of the profile').fill('cheap');
+  await form.getByRole('combobox', { name: 'Model' }).fill('openai/none');
+  await form.getByLabel('API key', { exact: true }).fill('sk-not-a-key');
+  await form.getByLabel('Base URL').fill('http://127.0.0.1:9/v1');
+  await form.getByText('More', { exact: true }).click();
+  await form.getByLabel('Dollars for a million tokens read').fill('2.5');
+  await accessible(page, 'a profile');
+  await form.getByRole('button', { name: 'Save and test' }).click();
+  await form.getByText(/Dollars for a million tokens written.*(needed|or none)/).waitFor();
+  await form.getByLabel('Dollars for a million tokens written').fill('10');
+  await form.getByRole('button', { name: 'Save and test' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByText('The model does not answer').waitFor();
+  await accessible(page, 'profiles');
+
+  await page.getByRole('button', { name: 'Edit: cheap' }).click();
+  assert.equal(await form.getByLabel('API key', { exact: true }).inputValue(), '');
+  await form.getByLabel('Name of the profile').fill('cheaper');
+  await form.getByLabel('Reasoning effort').selectOption('low');
+  await form.getByRole('button', { name: 'Save and test' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByText('openai/none · http://127.0.0.1:9/v1 · with a key').waitFor();
+  const { config } = await api('GET', '/api/v1/settings/profiles/cheaper');
+  assert.equal(config.reasoning_effort, 'low');
+  assert.equal(config.input_cost_per_token, 0.0000025);
+  await page.getByRole('button', { name: 'Activate: cheaper' }).click();
+  await page.getByText('Active', { exact: true }).waitFor();
+  assert.equal((await api('GET', '/api/v1/settings')).agent_settings.llm.model, 'openai/none');
+  await page.getByRole('button', { name: 'Delete: cheaper' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('There are no LLM profiles.').waitFor();
+  await api('POST', '/api/v1/settings', { agent_settings_diff: { llm: null } }); // the demo's again
+});
+
+await step('setup: webhooks, and the settings that few need', async (go) => {
+  const page = await go();
+  await page.goto(`${url}/#/settings/webhooks`);
+  await page.getByText('There are no webhooks.').waitFor();
+  await page.getByLabel('Address (URL)').fill('http://127.0.0.1:9/hook');
+  await page.getByLabel('Description').fill('the build server');
+  await page.getByRole('button', { name: 'Add webhook' }).click();
+  await page.locator('code', { hasText: 'whsec_' }).waitFor();
+  await page.getByRole('button', { name: 'Test: http://127.0.0.1:9/hook' }).click();
+  await page.getByText('The test did not arrive').waitFor();
+  await accessible(page, 'webhooks');
+  await page.getByRole('button', { name: 'Deliveries: http://127.0.0.1:9/hook' }).click();
+  await page
+    .getByRole('dialog')
+    .getByText(/Not arrived · test/)
+    .waitFor();
+  await accessible(page, 'deliveries');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Disable: http://127.0.0.1:9/hook' }).click();
+  await page.getByRole('button', { name: 'Enable: http://127.0.0.1:9/hook' }).waitFor();
+  await page.getByRole('button', { name: 'Delete: http://127.0.0.1:9/hook' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('There are no webhooks.').waitFor();
+
+  await page.getByRole('tab', { name: 'More' }).click();
+  await page.getByLabel('Skills that are switched off').fill('one\n two ');
+  await page.getByLabel('Sound notifications').check();
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Settings saved.').first().waitFor();
+  await page.getByLabel('Key for web search', { exact: true }).fill('tvly-x');
+  await page.getByRole('button', { name: 'Save: Key for web search' }).click();
+  await page.getByRole('button', { name: 'Remove: Key for web search' }).waitFor();
+  await accessible(page, 'more settings');
+  const stored = await api('GET', '/api/v1/settings');
+  assert.deepEqual(stored.disabled_skills, ['one', 'two']);
+  assert.equal(stored.enable_sound_notifications, true);
+  assert.equal(stored.search_api_key_set, true);
+  await page.getByRole('button', { name: 'Remove: Key for web search' }).click();
+  await page.getByRole('button', { name: 'Remove: Key for web search' }).waitFor({ state: 'detached' });
+});
+
 await step('changed files are listed, with their differences', async (go) => {
   const page = await go();
   await begin(page, 'run: git init -q . && echo more > b.txt\nfinish: changed');
@@ -503,12 +666,16 @@ await step('files: a new conversation begins with some', async (go) => {
     .click();
   await timeline(page).getByText('a;b-$((1+1))').waitFor();
   await timeline(page).getByText('Uploaded file: data.csv').first().waitFor();
+});
+
 await step('beside a conversation: cost, network, ports and sub-agents', async (go) => {
   await api('POST', '/api/v1/settings', { agent_settings_diff: { enable_sub_agents: true } });
+  const page = await go();
   const port = 20_000 + Math.floor(Math.random() * 20_000);
   const task = { prompt: 'finish: looked', description: 'look around' };
   const serve = `echo preview-works > index.html; python3 -m http.server ${port} >/dev/null 2>&1 &`;
   await begin(
+    page,
     `run: ${serve}\nrun: curl -sS -m 5 http://10.255.0.1/; true\ntool: task ${JSON.stringify(task)}\nfinish: all given`,
   );
   await timeline(page).getByText('all given', { exact: true }).waitFor();
@@ -533,6 +700,7 @@ await step('beside a conversation: cost, network, ports and sub-agents', async (
   assert.equal(await preview.evaluate('window.opener'), null);
   await preview.close();
   await accessible(page, 'ports');
+  await page.setViewportSize({ width: 360, height: 740 });
   for (const tab of ['Cost', 'Network', 'Ports', 'Agents']) {
     await dialog.getByRole('tab', { name: tab }).click();
     assert.ok(await dialog.evaluate((each) => each.scrollWidth <= each.clientWidth), `${tab} is too wide`);
@@ -543,7 +711,9 @@ await step('beside a conversation: cost, network, ports and sub-agents', async (
   await timeline(page).getByText('looked', { exact: true }).waitFor();
   await page.getByRole('link', { name: 'Part of another conversation' }).click();
   await timeline(page).getByText('all given', { exact: true }).waitFor();
+  await timeline(page)
     .getByRole('button', { name: /look around/ })
+    .click();
   await timeline(page).getByRole('link', { name: 'Conversation of the sub-agent' }).click();
   await timeline(page).getByText('looked', { exact: true }).waitFor();
 });
@@ -582,6 +752,10 @@ for (const colorScheme of ['light', 'dark']) {
       '/settings/git',
       '/settings/secrets',
       '/settings/keys',
+      '/settings/profiles',
+      '/settings/mcp',
+      '/settings/webhooks',
+      '/settings/more',
     ];
     for (const place of places) {
       await page.goto(`${url}/#${place}`);

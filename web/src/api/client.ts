@@ -10,14 +10,22 @@ export type Provider = paths['/api/v1/git/repositories/search']['get']['paramete
 /** Where the server is: the page's own address, whatever path a proxy puts before it. */
 export const base = new URL('.', document.baseURI.replace(/[?#].*$/, '')).href.replace(/\/$/, '');
 
+/** Where in a request something is wrong, and what. */
+export interface WrongField {
+  path: (string | number)[];
+  text: string;
+}
+
 /** What the server said about a request that failed. */
 export class ApiError extends Error {
   readonly status: number; // 0: the server was not reached
   readonly code: string;
-  constructor(status: number, code: string, message: string) {
+  readonly fields: readonly WrongField[]; // of a request that is not valid
+  constructor(status: number, code: string, message: string, fields: readonly WrongField[] = []) {
     super(message);
     this.status = status;
     this.code = code;
+    this.fields = fields;
   }
 }
 
@@ -62,11 +70,14 @@ export function explain(status: number, body: unknown): ApiError {
   const code = typeof record.code === 'string' ? record.code : '';
   const detail = record.detail ?? record.error ?? (typeof body === 'string' ? body : undefined);
   if (Array.isArray(detail)) {
-    const lines = detail.filter(isRecord).map((each) => {
-      const where = Array.isArray(each.loc) ? each.loc.filter((part) => part !== 'body').join('.') : '';
-      return where === '' ? `${each.msg}` : `${where}: ${each.msg}`;
-    });
-    return new ApiError(status, code, lines.join('\n'));
+    const fields = detail.filter(isRecord).map((each) => ({
+      path: (Array.isArray(each.loc) ? each.loc : []).filter(
+        (part) => typeof part === 'number' || (typeof part === 'string' && part !== 'body'),
+      ),
+      text: `${each.msg}`,
+    }));
+    const lines = fields.map(({ path, text }) => (path.length === 0 ? text : `${path.join('.')}: ${text}`));
+    return new ApiError(status, code, lines.join('\n'), fields);
   }
   return new ApiError(status, code, typeof detail === 'string' ? detail : '');
 }

@@ -805,6 +805,88 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/settings/profiles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["list_profiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/profiles/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        get: operations["get_profile"];
+        put?: never;
+        post: operations["save_profile"];
+        delete: operations["delete_profile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/profiles/{name}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["activate_profile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/profiles/{name}/rename": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["rename_profile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/profiles/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["test_profile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users/me": {
         parameters: {
             query?: never;
@@ -813,6 +895,88 @@ export interface paths {
             cookie?: never;
         };
         get: operations["get_current_user"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-endpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["create_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-endpoints/{endpoint_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpoint_id: components["parameters"]["EndpointIdParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        patch: operations["update_webhook"];
+        trace?: never;
+    };
+    "/api/v1/webhook-endpoints/{endpoint_id}/deliveries/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["search_webhook_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-endpoints/{endpoint_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["test_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-endpoints/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["search_webhooks"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1123,6 +1287,26 @@ export interface components {
             own: components["schemas"]["Spending"];
             with_sub_conversations: components["schemas"]["Spending"];
         };
+        CreatedWebhook: {
+            id: string;
+            secret: string;
+            url: string;
+        };
+        CreateWebhookRequest: {
+            /** @default true */
+            active: boolean;
+            conversation_ids?: string[] | null;
+            /** @default  */
+            description: string;
+            kinds?: string[] | null;
+            secret?: string | null;
+            /** @default false */
+            status_only: boolean;
+            tags?: {
+                [key: string]: string;
+            } | null;
+            url: string;
+        };
         EnsembleSecurityAnalyzer: {
             analyzers: components["schemas"]["SecurityAnalyzer"][];
             /**
@@ -1384,6 +1568,34 @@ export interface components {
             /** @enum {string} */
             kind: "SetTitleCallbackProcessor" | "LoggingCallbackProcessor" | "GithubV1CallbackProcessor" | "GitlabV1CallbackProcessor" | "BitbucketV1CallbackProcessor" | "SlackV1CallbackProcessor" | "JiraV1CallbackProcessor" | "JiraDcV1CallbackProcessor";
         };
+        ProfileActivation: {
+            message: string;
+            model: string | null;
+            name: string;
+        };
+        ProfileDetail: {
+            api_key_set: boolean;
+            config: {
+                api_key: null;
+                base_url: string | null;
+                model: string;
+            };
+            name: string;
+        };
+        ProfileInfo: {
+            api_key_set: boolean;
+            base_url: string | null;
+            model: string | null;
+            name: string;
+        };
+        ProfileList: {
+            active_profile: string | null;
+            profiles: components["schemas"]["ProfileInfo"][];
+        };
+        ProfileMutation: {
+            message: string;
+            name: string;
+        };
         Provider: {
             name: string;
             verified: boolean;
@@ -1394,6 +1606,9 @@ export interface components {
         };
         /** @enum {string} */
         "ProviderType.v1": "github" | "gitlab" | "bitbucket" | "bitbucket_data_center" | "forgejo" | "azure_devops" | "enterprise_sso";
+        RenameProfileRequest: {
+            new_name: string;
+        };
         RepositoryPage: {
             items: components["schemas"]["GitRepository"][];
             next_page_id: string | null;
@@ -1455,6 +1670,13 @@ export interface components {
             memory_bytes: number | null;
             oom_kills: number | null;
             processes: number | null;
+        };
+        SaveProfileRequest: {
+            /** @default true */
+            include_secrets: boolean;
+            llm?: components["schemas"]["StrictLLM"];
+            /** @default false */
+            preserve_existing_api_key: boolean;
         };
         SecretName: {
             description: string | null;
@@ -1693,6 +1915,18 @@ export interface components {
                 subject: string;
             }[];
         };
+        UpdateWebhookRequest: {
+            active?: boolean;
+            conversation_ids?: string[] | null;
+            description?: string;
+            kinds?: string[] | null;
+            secret?: string | null;
+            status_only?: boolean;
+            tags?: {
+                [key: string]: string;
+            } | null;
+            url?: string;
+        };
         UserInfo: {
             active_agent_profile_id?: string | null;
             active_agent_profile_revision?: number | null;
@@ -1772,6 +2006,53 @@ export interface components {
             msg: string;
             type: string;
         };
+        Webhook: {
+            active: boolean;
+            conversation_ids: string[];
+            /** Format: date-time */
+            created_at: string;
+            description: string;
+            disabled_reason: string | null;
+            /** Format: date-time */
+            failing_since: string | null;
+            id: string;
+            kinds: string[];
+            /** Format: date-time */
+            last_delivered_at: string | null;
+            last_error: string | null;
+            status_only: boolean;
+            tags: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            updated_at: string;
+            url: string;
+        };
+        WebhookDelivery: {
+            attempts: number;
+            conversation_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+            delivered: boolean;
+            error: string | null;
+            events: number;
+            first_seq: number | null;
+            http_status: number | null;
+            id: string;
+            last_seq: number | null;
+            /** Format: date-time */
+            next_attempt_at: string | null;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        WebhookDeliveryPage: {
+            items: components["schemas"]["WebhookDelivery"][];
+            next_page_id: string | null;
+        };
+        WebhookPage: {
+            items: components["schemas"]["Webhook"][];
+            next_page_id: string | null;
+        };
         Workspace: {
             working_dir: string;
         };
@@ -1832,6 +2113,7 @@ export interface components {
         ConversationOrderParameter: "CREATED_AT" | "CREATED_AT_DESC" | "UPDATED_AT" | "UPDATED_AT_DESC" | "TITLE" | "TITLE_DESC";
         CreatedFromParameter: string | null;
         CreatedToParameter: string | null;
+        EndpointIdParameter: string;
         EventFromParameter: string | null;
         EventKindParameter: components["schemas"]["EventKind"];
         EventOrderParameter: "TIMESTAMP" | "TIMESTAMP_DESC";
@@ -1843,6 +2125,7 @@ export interface components {
         IncludeSubsParameter: boolean;
         LimitParameter: number;
         PageIdParameter: string | null;
+        ProfileNameParameter: string;
         SandboxEqParameter: string | null;
         SandboxIdParameter: string;
         ShortLimitParameter: number;
@@ -3341,6 +3624,173 @@ export interface operations {
             422: components["responses"]["InvalidAnswer"];
         };
     };
+    list_profiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileList"];
+                };
+            };
+        };
+    };
+    get_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileDetail"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    save_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SaveProfileRequest"] | null;
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileMutation"];
+                };
+            };
+            400: components["responses"]["ErrorAnswer"];
+            409: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    delete_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileMutation"];
+                };
+            };
+            409: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    activate_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileActivation"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    rename_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenameProfileRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProfileMutation"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            409: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    test_profile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: components["parameters"]["ProfileNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LLMTest"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+        };
+    };
     get_current_user: {
         parameters: {
             query?: {
@@ -3362,6 +3812,160 @@ export interface operations {
             };
             403: components["responses"]["ErrorAnswer"];
             422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    create_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhookRequest"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedWebhook"];
+                };
+            };
+            400: components["responses"]["ErrorAnswer"];
+            409: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpoint_id: components["parameters"]["EndpointIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Success"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
+    update_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpoint_id: components["parameters"]["EndpointIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateWebhookRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["ErrorAnswer"];
+            404: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
+    search_webhook_deliveries: {
+        parameters: {
+            query?: {
+                failed?: boolean;
+                limit?: components["parameters"]["LimitParameter"];
+                page_id?: components["parameters"]["PageIdParameter"];
+            };
+            header?: never;
+            path: {
+                endpoint_id: components["parameters"]["EndpointIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDeliveryPage"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
+    test_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                endpoint_id: components["parameters"]["EndpointIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            404: components["responses"]["ErrorAnswer"];
+            501: components["responses"]["ErrorAnswer"];
+        };
+    };
+    search_webhooks: {
+        parameters: {
+            query?: {
+                limit?: components["parameters"]["LimitParameter"];
+                page_id?: components["parameters"]["PageIdParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookPage"];
+                };
+            };
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
         };
     };
     server_info: {

@@ -6,6 +6,7 @@ import { api, ask, type Schema } from '../api/client';
 import { type Settings, serverInfo, settings, useStoreSettings } from '../api/queries';
 import { explainError } from '../lib/errors';
 import { duration, money } from '../lib/format';
+import { relabel } from '../lib/labels';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
@@ -135,7 +136,7 @@ function Form({ stored }: { stored: Settings | null }) {
   );
 }
 
-function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
+export function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
   const { t, i18n } = useTranslation();
   if (outcome.ok) {
     return (
@@ -158,7 +159,7 @@ function Outcome({ outcome }: { outcome: Schema['LLMTest'] }) {
       <div className="min-w-0 [overflow-wrap:anywhere]">
         <p className="font-medium text-bad">{t('settings.model.fails')}</p>
         <p>{outcome.error?.detail}</p>
-        {outcome.error?.action && <p className="mt-1 text-ink-soft">{outcome.error.action}</p>}
+        {outcome.error?.action && <p className="mt-1 text-ink-soft">{relabel(outcome.error.action, t)}</p>}
       </div>
     </div>
   );

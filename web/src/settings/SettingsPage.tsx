@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
 import { serverInfo } from '../api/queries';
 import { go } from '../lib/router';
@@ -10,15 +10,24 @@ import { KeySettings } from './KeySettings';
 import { ModelSettings } from './ModelSettings';
 import { SecretSettings } from './SecretSettings';
 
+const ProfileSettings = lazy(() => import('./ProfileSettings').then((m) => ({ default: m.ProfileSettings })));
+const McpSettings = lazy(() => import('./McpSettings').then((m) => ({ default: m.McpSettings })));
+const MoreSettings = lazy(() => import('./MoreSettings').then((m) => ({ default: m.MoreSettings })));
+const WebhookSettings = lazy(() => import('./WebhookSettings').then((m) => ({ default: m.WebhookSettings })));
+
 export function SettingsPage({ tab }: { tab: string }) {
   const { t } = useTranslation();
   const info = useQuery(serverInfo);
   const tabs: { value: string; label: string; content: ReactNode }[] = [
     { value: 'model', label: t('settings.model.tab'), content: <ModelSettings /> },
+    { value: 'profiles', label: t('setup.profiles.tab'), content: <ProfileSettings /> },
+    { value: 'mcp', label: t('setup.mcp.tab'), content: <McpSettings /> },
     { value: 'general', label: t('settings.general.tab'), content: <GeneralSettings /> },
     { value: 'git', label: t('settings.git.tab'), content: <GitSettings /> },
     { value: 'secrets', label: t('settings.secrets.tab'), content: <SecretSettings /> },
     { value: 'keys', label: t('settings.keys.tab'), content: <KeySettings /> },
+    { value: 'webhooks', label: t('setup.hooks.tab'), content: <WebhookSettings /> },
+    { value: 'more', label: t('setup.rest.tab'), content: <MoreSettings /> },
   ];
   return (
     <>
@@ -32,7 +41,11 @@ export function SettingsPage({ tab }: { tab: string }) {
         label={t('settings.title')}
         tabs={tabs.map((each) => ({
           ...each,
-          content: <div className="mx-auto w-full max-w-2xl p-4 pb-10">{each.content}</div>,
+          content: (
+            <div className="mx-auto w-full max-w-2xl p-4 pb-10">
+              <Suspense fallback={null}>{each.content}</Suspense>
+            </div>
+          ),
         }))}
       />
     </>

@@ -25,8 +25,13 @@ export function Dialog({ open, onOpenChange, title, children, wide = false }: Pr
         <div className="fixed inset-0 z-40 bg-veil" />
         <Radix.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={(event) => {
+            // Not Close, whose tooltip would take the first Escape.
+            event.preventDefault();
+            if (event.currentTarget instanceof HTMLElement) event.currentTarget.focus();
+          }}
           className={clsx(
-            'fixed top-1/2 left-1/2 z-50 max-h-[90dvh] -translate-x-1/2 -translate-y-1/2 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-raised',
+            'fixed top-1/2 left-1/2 z-50 max-h-[90dvh] -translate-x-1/2 -translate-y-1/2 overflow-y-auto rounded-lg border border-line bg-raised p-5 shadow-raised outline-none',
             wide ? 'w-[min(60rem,calc(100vw-1.5rem))]' : 'w-[min(32rem,calc(100vw-1.5rem))]',
           )}
         >
