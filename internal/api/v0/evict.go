@@ -3,6 +3,7 @@ package v0
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -20,10 +21,13 @@ func (h *handlers) evict(ctx context.Context, owner string, started conversation
 		return
 	}
 	live, failed := h.live(ctx, owner)
-	for len(live) > h.maxLive {
+	if i := slices.IndexFunc(live, func(v *engine.View) bool { return v.ID == started }); i >= 0 {
+		live = slices.Delete(live, i, i+1)
+	} // else it has no sandbox yet
+	for 1+len(live) > h.maxLive {
 		oldest := -1
 		for i, v := range live {
-			if v.ID != started && (oldest < 0 || v.UpdatedAt.Before(live[oldest].UpdatedAt)) {
+			if oldest < 0 || v.UpdatedAt.Before(live[oldest].UpdatedAt) {
 				oldest = i
 			}
 		}

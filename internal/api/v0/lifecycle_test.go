@@ -110,6 +110,19 @@ func TestOneMoreThanTheBoundStopsTheLeastRecentlyUpdated(t *testing.T) {
 	}
 }
 
+// A conversation that was just started counts also before it has a sandbox.
+func TestWhatHasNoSandboxYetCounts(t *testing.T) {
+	r := newRig(t)
+	r.change = func(c *v0.Config) { c.MaxLive = 1 }
+	r.restart()
+	a := r.conversation("a")
+	r.engine.took()
+	r.call("POST", "/api/conversations", `{}`)
+	if got := r.engine.took(); !slices.Equal(got, []string{"start", "interrupt", "freeze box-" + string(a)}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestWithoutABoundNothingIsStopped(t *testing.T) {
 	r := newRig(t)
 	for range 5 {
