@@ -17,7 +17,8 @@ await step('beside a conversation: cost, network, ports and sub-agents', async (
   const dialog = page.getByRole('dialog', { name: 'Details' });
   await dialog.getByRole('img', { name: 'Tokens read and written' }).waitFor();
   await dialog.getByText('Every call').click();
-  assert.equal(await dialog.getByRole('row').count(), 5); // a head, three steps and the end
+  await dialog.getByRole('row').nth(4).waitFor(); // a head, three steps and the end
+  assert.equal(await dialog.getByRole('row').count(), 5);
   await accessible(page, 'cost');
   await dialog.getByRole('tab', { name: 'Network' }).click();
   await dialog.getByText('10.255.0.1:80').waitFor();
