@@ -35,16 +35,30 @@ const gapNote = "[Some events of the conversation are not shown here.]"
 // back, by response id.
 type ProviderFields = map[string]map[string]json.RawMessage
 
+// Viewer renders the same history again and again, as it grows: it reads each result of
+// a tool once. It remembers those that its last view had. One goroutine owns it; the
+// zero value is ready for use.
+type Viewer struct {
+	results map[*conversation.ObservationEvent][]content.Part
+}
+
+// View renders a history once.
+func View(history []conversation.Payload, fields ProviderFields) []content.Message {
+	return new(Viewer).View(history, fields)
+}
+
 // View renders the history of a branch as the messages a model reads, with its
 // condensations applied (condense.View): every tool call is followed by its answer
 // at once, whatever came in between in the log, because providers reject anything
 // else. It marks up to where a provider may cache the prompt: behind the system
 // prompt, which never changes, and behind the newest message, with which the next
-// request begins. The history is not changed.
-func View(history []conversation.Payload, fields ProviderFields) []content.Message {
+// request begins. The history is not changed, and must not be by others.
+func (r *Viewer) View(history []conversation.Payload, fields ProviderFields) []content.Message {
 	events := condense.View(history)
-	v := &view{events: events, ties: condense.Ties(events), fields: fields}
+	v := &view{events: events, ties: condense.Ties(events), fields: fields, before: r.results,
+		results: make(map[*conversation.ObservationEvent][]content.Part, len(events)/2)}
 	out := v.messages()
+	r.results = v.results
 	if slices.ContainsFunc(history, condenses) {
 		out = bridge(out)
 	}
@@ -77,6 +91,8 @@ type view struct {
 	events []conversation.Payload
 	ties   []condense.Tie
 	fields ProviderFields
+
+	before, results map[*conversation.ObservationEvent][]content.Part // of the last view, of this one
 }
 
 // messages renders all events, the system prompt first, wherever it is in the log.
@@ -148,7 +164,7 @@ func (v *view) appendAnswer(out []content.Message, calls []int) []content.Messag
 		out[answer].ToolCalls = append(out[answer].ToolCalls, call.ToolCall)
 		parts := text("No result is known for this call.")
 		if peer := v.ties[i].Peer; peer >= 0 {
-			parts = resultParts(v.events[peer])
+			parts = v.resultParts(v.events[peer])
 		}
 		out = append(out, content.Message{Role: content.RoleTool, ToolCallID: call.ToolCallID,
 			ToolName: call.ToolCall.Name, Parts: parts})
@@ -157,10 +173,15 @@ func (v *view) appendAnswer(out []content.Message, calls []int) []content.Messag
 }
 
 // resultParts is what the model reads of an answer to a call.
-func resultParts(p conversation.Payload) []content.Part {
+func (v *view) resultParts(p conversation.Payload) []content.Part {
 	switch e := p.(type) {
 	case *conversation.ObservationEvent:
-		return observationParts(e)
+		parts, ok := v.before[e]
+		if !ok {
+			parts = observationParts(e)
+		}
+		v.results[e] = parts
+		return slices.Clone(parts) // a message's own: one of them may be marked
 	case *conversation.UserRejectObservation:
 		if e.RejectionSource == conversation.SourceHook {
 			return text("A hook of the user's blocked this action: it did not run. Reason: " + e.RejectionReason)

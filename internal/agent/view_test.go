@@ -131,3 +131,31 @@ func TestWhatOthersWroteIsMarked(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A viewer sees what a fresh view of the same history sees, whatever it saw before, and
+// reads a result only once.
+func TestViewerOfAGrowingHistory(t *testing.T) {
+	log := []conversation.Payload{&conversation.SystemPromptEvent{Header: conversation.Header{ID: "s"}, SystemPrompt: content.Text("S")},
+		say("user", "user", "hi")}
+	log = append(log, step("1", "r1")...)
+	log = append(log, step("2", "r2")...)
+	log = append(log, forget(1, "so far", log[2:4]...))
+	log = append(log, step("3", "r3")...)
+	log = append(log, say("user", "user", "more"))
+	var viewer agent.Viewer
+	for n := range len(log) + 1 {
+		if diff := cmp.Diff(agent.View(log[:n], nil), viewer.View(log[:n], nil)); diff != "" {
+			t.Fatalf("after %d events (-fresh +viewer):\n%s", n, diff)
+		}
+	}
+	want := agent.View(log, nil)
+	for _, p := range log {
+		if e, ok := p.(*conversation.ObservationEvent); ok {
+			e.Observation = json.RawMessage(`{"content":[{"type":"text","text":"read again"}]}`)
+		}
+	}
+	viewer.View(log, nil)[3].Parts[0].Text = "changed by who got it"
+	if diff := cmp.Diff(want, viewer.View(log, nil)); diff != "" {
+		t.Errorf("a second time (-want +got):\n%s", diff)
+	}
+}

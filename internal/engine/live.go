@@ -85,6 +85,7 @@ type live struct {
 	held        bool                      // its sandbox is paused: no tool runs until that changes
 	wakes       int                       // how often something outside changed
 	memory      memory
+	viewer      agent.Viewer // of its history
 	work        *work
 	replay      *replay            // what it repeats; nil = nothing, or nothing any more
 	batch       *batch             // the work, where that is tool calls

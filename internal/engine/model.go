@@ -88,7 +88,7 @@ func (l *live) newStep() (*step, error) {
 	if err != nil {
 		return s, err
 	}
-	messages := agent.View(s.history, s.fields)
+	messages := l.viewer.View(s.history, s.fields)
 	if s.info = model.Info(); !s.info.Vision {
 		switch {
 		case s.tools.has(l.e.opt.VisionTool):
