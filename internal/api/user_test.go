@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -271,4 +273,31 @@ func TestNoOrganisations(t *testing.T) {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
+}
+
+// What a key has open ends with it: the event stream, and the socket with the close
+// code that says why.
+func TestADeletedKeyEndsWhatItHasOpen(t *testing.T) {
+	w := newWorld(t)
+	id, _ := w.begin(map[string]any{})
+	made := w.call(200, "POST", keysPath, map[string]any{"name": "lent"})
+	lent := made.text("key")
+	stream := w.listen("/api/v1/conversation/"+id+"/events/stream", http.Header{"X-Session-Api-Key": {lent}})
+	mine := w.listen("/api/v1/conversation/"+id+"/events/stream", nil)
+	socket := w.dial("/sockets/events/"+id, lent)
+	socket.state()
+	w.call(200, "DELETE", keysPath+"/"+fmt.Sprint(made.at("id")), nil)
+	if code := socket.closed(); code != 4001 {
+		t.Errorf("the socket: close code %d", code)
+	}
+	for {
+		if _, err := stream.next(); err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	w.send(id, "hello")
+	mine.until("the owner's own stream goes on", func(f frame) bool { return strings.Contains(f.data, "hello") })
 }

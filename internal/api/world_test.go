@@ -340,7 +340,7 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	if change != nil {
 		change(c)
 	}
-	w.streams = httpkit.NewStreams(c.limit, metrics)
+	w.streams = httpkit.NewStreams(c.limit, metrics, w.store.Accounts())
 	c.agent.Streams, c.v1.Streams = w.streams, w.streams
 	w.mount(c, metrics, urls)
 }

@@ -107,6 +107,7 @@ func serve(ctx context.Context, a *App, out io.Writer) error {
 	if err := a.announce(out); err != nil {
 		return errors.Join(err, a.stop())
 	}
+	a.web.watch.Go(a.web.streams.Watch)
 	failed := make(chan error, 1)
 	go func() { failed <- a.web.server.Serve(a.lis) }()
 	a.ready.Store(true)

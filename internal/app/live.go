@@ -27,8 +27,8 @@ type live struct {
 func (a *App) newLive(cfg *v0.Config, auth *httpkit.Authenticator, streams *httpkit.Streams) *live {
 	rooms := v0.NewRooms(*cfg, v0.RoomsConfig{Keys: auth, Demo: a.cfg.Demo, Log: a.log,
 		Keep: func(ctx context.Context, owner, sandboxID string) { _, _ = a.fleet.Reach(ctx, owner, sandboxID, true) },
-		Enter: func(ctx context.Context, id conversation.ID) (context.Context, func(), error) {
-			return streams.Join(ctx, "socket.io", "socket.io "+string(id))
+		Enter: func(ctx context.Context, who httpkit.Principal, id conversation.ID) (context.Context, func(), error) {
+			return streams.Join(ctx, who, "socket.io", "socket.io "+string(id))
 		}})
 	cfg.Rooms = rooms
 	return &live{rooms: rooms, sockets: socketio.New(socketio.Config{Log: a.log,
@@ -38,8 +38,8 @@ func (a *App) newLive(cfg *v0.Config, auth *httpkit.Authenticator, streams *http
 // serveRoom serves one client.
 func serveRoom(ctx context.Context, rooms *v0.Rooms, s *socketio.Socket) error {
 	err := rooms.Serve(ctx, roomSocket{s})
-	if errors.Is(err, httpkit.ErrDraining) || fault.Is(err, fault.Unavailable) {
-		return socketio.ErrServerClosed // the client comes again
+	if errors.Is(err, httpkit.ErrDraining) || errors.Is(err, httpkit.ErrRevoked) || fault.Is(err, fault.Unavailable) {
+		return socketio.ErrServerClosed // the client comes again, and is told then
 	}
 	var refused *v0.Refusal
 	if !errors.As(err, &refused) {

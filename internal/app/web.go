@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/internal/api/agentserver"
@@ -28,7 +29,8 @@ import (
 type web struct {
 	server  *http.Server
 	streams *httpkit.Streams
-	live    *live // nil = the legacy API is not served
+	watch   sync.WaitGroup // over the keys of streams
+	live    *live          // nil = the legacy API is not served
 }
 
 // newWeb puts the APIs behind one handler.
@@ -43,11 +45,11 @@ func newWeb(a *App) (*web, error) {
 	}
 	urls.PreviewHost = a.previewHost()
 	metrics := httpkit.NewMetrics(a.engine.Live)
-	streams := httpkit.NewStreams(0, metrics)
 	auth, err := a.authenticator()
 	if err != nil {
 		return nil, err
 	}
+	streams := httpkit.NewStreams(0, metrics, auth.Users)
 	w := &web{streams: streams}
 	handler, err := a.handler(urls, metrics, streams, auth, w)
 	if err != nil {
@@ -186,6 +188,7 @@ func (a *App) checkReady(ctx context.Context) error {
 // and waits for the rest until ctx ends.
 func (w *web) stop(ctx context.Context) error {
 	err := errors.Join(w.streams.Drain(ctx), w.live.close(ctx))
+	w.watch.Wait()
 	if e := w.server.Shutdown(ctx); e != nil && !errors.Is(e, context.DeadlineExceeded) {
 		err = errors.Join(err, e)
 	}

@@ -371,3 +371,32 @@ func TestLegacyRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A client's connection ends with its key, and the client is told when it comes again.
+func TestARoomIsLeftWithTheKey(t *testing.T) {
+	s := parleytest.Start(t, parleytest.Options{Demo: true, Sandbox: "process"})
+	var made struct {
+		ID  int64  `json:"id"`
+		Key string `json:"key"`
+	}
+	if code := s.Call("POST", "/api/keys", map[string]any{"name": "lent"}, &made); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	id, err := s.StartWith(map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := func() url.Values { return url.Values{"conversation_id": {id}, "session_api_key": {made.Key}} }
+	r, refused := join(t, s, query())
+	if refused != "" {
+		t.Fatal(refused)
+	}
+	if code := s.Call("DELETE", fmt.Sprintf("/api/keys/%d", made.ID), nil, nil); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	for r.read() != "" {
+	}
+	if _, refused := join(t, s, query()); !strings.Contains(refused, "invalid_session_api_key") {
+		t.Errorf("refused: %q", refused)
+	}
+}

@@ -265,7 +265,7 @@ func (s *Server) admit(ctx context.Context, p httpkit.Principal) (httpkit.Princi
 	if found[0] == nil {
 		return httpkit.Principal{}, httpkit.NotFound("Sandbox")
 	}
-	return httpkit.Principal{UserID: p.UserID, SandboxID: mount, Owner: p.UserID}, nil
+	return httpkit.Principal{UserID: p.UserID, SandboxID: mount, Owner: p.UserID, Key: p.Key}, nil
 }
 
 func errOtherSandbox() error {

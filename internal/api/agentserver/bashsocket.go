@@ -38,7 +38,7 @@ func (s *Server) serveBashSocket(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) followBash(r *http.Request, conn *websocket.Conn, cut func(), who httpkit.Principal) error {
-	ctx, leave, err := s.cfg.Streams.Join(r.Context(), "ws", "bash:"+who.SandboxID)
+	ctx, leave, err := s.cfg.Streams.Join(r.Context(), who, "ws", "bash:"+who.SandboxID)
 	if err != nil {
 		return closeFor(conn, err)
 	}

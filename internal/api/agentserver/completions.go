@@ -154,7 +154,7 @@ func (s *Server) complete(w http.ResponseWriter, r *httpkit.Request) error {
 		}
 		return httpkit.JSON(w, http.StatusOK, c.whole(end))
 	}
-	ctx, leave, err := s.cfg.Streams.Join(r.Context(), "sse", string(c.id))
+	ctx, leave, err := s.cfg.Streams.Join(r.Context(), r.Principal, "sse", string(c.id))
 	if err != nil {
 		return err
 	}

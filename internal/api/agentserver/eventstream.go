@@ -23,7 +23,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *httpkit.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := s.cfg.Streams.Join(r.Context(), "sse", string(v.ID))
+	ctx, leave, err := s.cfg.Streams.Join(r.Context(), r.Principal, "sse", string(v.ID))
 	if err != nil {
 		return err
 	}

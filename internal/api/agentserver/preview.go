@@ -138,7 +138,7 @@ func (s *Server) preview(w http.ResponseWriter, r *http.Request, at place) error
 	if ticket := r.URL.Query().Get(ticketParameter); r.Method == http.MethodGet && httpkit.IsTicket(ticket) {
 		return s.redeem(w, r, at, ticket)
 	}
-	owner, err := s.viewer(r, at)
+	who, err := s.viewer(r, at)
 	if err != nil {
 		return err
 	}
@@ -151,16 +151,16 @@ func (s *Server) preview(w http.ResponseWriter, r *http.Request, at place) error
 		return err
 	}
 	defer leave()
-	ctx, end, err := s.cfg.Streams.Join(r.Context(), "preview", "preview:"+at.sandboxID)
+	ctx, end, err := s.cfg.Streams.Join(r.Context(), who, "preview", "preview:"+at.sandboxID)
 	if err != nil {
 		return err
 	}
 	defer end()
-	hands, err := s.cfg.Previews.Reach(ctx, owner, at.sandboxID, byUser(r))
+	hands, err := s.cfg.Previews.Reach(ctx, who.Owner, at.sandboxID, byUser(r))
 	if err != nil {
 		return err
 	}
-	s.proxy(w, r.WithContext(ctx), &visit{place: at, owner: owner, hands: hands, server: s})
+	s.proxy(w, r.WithContext(ctx), &visit{place: at, owner: who.Owner, hands: hands, server: s})
 	return nil
 }
 
@@ -209,17 +209,17 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// viewer returns the owner of the sandbox that a request may look into: with the
-// sandbox's or its owner's key, or with a session of this preview.
-func (s *Server) viewer(r *http.Request, at place) (owner string, err error) {
+// viewer returns who may look into a sandbox, of which at least the owner is known: with
+// the sandbox's or its owner's key, or with a session of this preview.
+func (s *Server) viewer(r *http.Request, at place) (who httpkit.Principal, err error) {
 	err = errOtherSandbox()
 	for _, key := range previewKeys(r) {
-		who, wrong := s.cfg.Auth.Resolve(r.Context(), key)
+		found, wrong := s.cfg.Auth.Resolve(r.Context(), key)
 		if wrong == nil {
-			who, wrong = s.admit(r.Context(), who)
+			found, wrong = s.admit(r.Context(), found)
 		}
 		if wrong == nil {
-			return who.Owner, nil
+			return found, nil
 		}
 		if !fault.Is(wrong, fault.Unauthenticated) {
 			err = wrong
@@ -227,10 +227,10 @@ func (s *Server) viewer(r *http.Request, at place) (owner string, err error) {
 	}
 	for _, c := range r.CookiesNamed(previewCookie) { // a page may have set others of the name
 		if v, ok := s.cfg.Previews.Register.Find(c.Value, at.sandboxID, at.port); ok {
-			return v.Owner, nil
+			return httpkit.Principal{Owner: v.Owner}, nil
 		}
 	}
-	return "", err
+	return httpkit.Principal{}, err
 }
 
 // previewKeys are what may be a key of ours. A program's own bearer token may stand

@@ -39,7 +39,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = conn.CloseNow() }()
-	if err := s.follow(r, conn, cut, scopeOf(who)); err != nil {
+	if err := s.follow(r, conn, cut, who); err != nil {
 		s.cfg.Log.Error("event socket failed", "conversation", r.PathValue("conversation_id"), "error", err)
 	}
 }
@@ -143,13 +143,14 @@ func (s *Server) firstFrame(ctx context.Context, conn *websocket.Conn) (httpkit.
 	}
 }
 
-func (s *Server) follow(r *http.Request, conn *websocket.Conn, cut func(), sc scope) error {
+func (s *Server) follow(r *http.Request, conn *websocket.Conn, cut func(), who httpkit.Principal) error {
+	sc := scopeOf(who)
 	raw := r.PathValue("conversation_id")
 	v, err := s.view(r.Context(), sc, raw)
 	if err != nil {
 		return closeFor(conn, err)
 	}
-	ctx, leave, err := s.cfg.Streams.Join(r.Context(), "ws", string(v.ID))
+	ctx, leave, err := s.cfg.Streams.Join(r.Context(), who, "ws", string(v.ID))
 	if err != nil {
 		return closeFor(conn, err)
 	}

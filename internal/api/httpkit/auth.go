@@ -22,6 +22,9 @@ type Principal struct {
 	UserID    string
 	SandboxID string
 	Owner     string // user id of the sandbox's owner
+	// Key is the hash of the user's key that was shown, zero where there was none: what
+	// lasts longer than a request asks again whether it is still good (Streams.Recheck).
+	Key account.KeyHash
 }
 
 // Known reports whether there is a valid credential.
@@ -54,9 +57,10 @@ func (a *Authenticator) Resolve(ctx context.Context, key string) (Principal, err
 	if key == "" {
 		return Principal{}, errUnauthenticated
 	}
-	user, err := a.Users.UserByKey(ctx, account.HashKey(key))
+	hash := account.HashKey(key)
+	user, err := a.Users.UserByKey(ctx, hash)
 	if err == nil {
-		return Principal{UserID: user.ID}, nil
+		return Principal{UserID: user.ID, Key: hash}, nil
 	}
 	if !fault.Is(err, fault.Unauthenticated) && !fault.Is(err, fault.NotFound) {
 		return Principal{}, err

@@ -171,7 +171,7 @@ func TestDrainCutsClientsThatDoNotRead(t *testing.T) {
 		"quiet socket": "GET /quiet HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
 			"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
-			streams := httpkit.NewStreams(0, httpkit.NewMetrics(func() int { return 0 }))
+			streams := httpkit.NewStreams(0, httpkit.NewMetrics(func() int { return 0 }), nil)
 			begun := make(chan struct{}, 1)
 			srv := guarded(t, 0, streamsHandler(t, streams, begun))
 			connect(t, srv, request)
@@ -190,7 +190,7 @@ func TestDrainCutsClientsThatDoNotRead(t *testing.T) {
 func streamsHandler(t *testing.T, streams *httpkit.Streams, begun chan<- struct{}) http.Handler {
 	mux := http.NewServeMux()
 	join := func(r *http.Request) (context.Context, func()) {
-		ctx, leave, err := streams.Join(r.Context(), "x", "y")
+		ctx, leave, err := streams.Join(r.Context(), httpkit.Principal{}, "x", "y")
 		if err != nil {
 			t.Error(err)
 		}

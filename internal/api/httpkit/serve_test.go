@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -409,12 +410,12 @@ func TestSocketClosesWithTheReason(t *testing.T) {
 }
 
 func TestStreamsAreBoundedAndDrained(t *testing.T) {
-	s := httpkit.NewStreams(1, httpkit.NewMetrics(func() int { return 0 }))
-	ctx, leave, err := s.Join(t.Context(), "sse", "c")
+	s := httpkit.NewStreams(1, httpkit.NewMetrics(func() int { return 0 }), nil)
+	ctx, leave, err := s.Join(t.Context(), httpkit.Principal{}, "sse", "c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Join(t.Context(), "sse", "c"); !fault.Is(err, fault.RateLimited) {
+	if _, _, err := s.Join(t.Context(), httpkit.Principal{}, "sse", "c"); !fault.Is(err, fault.RateLimited) {
 		t.Errorf("over the limit: %v", err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -429,7 +430,71 @@ func TestStreamsAreBoundedAndDrained(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := s.Join(t.Context(), "sse", "c"); !fault.Is(err, fault.Unavailable) {
+	if _, _, err := s.Join(t.Context(), httpkit.Principal{}, "sse", "c"); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("joined while draining: %v", err)
 	}
+}
+
+// somebodysKeys are the keys that are good.
+type somebodysKeys struct {
+	good map[account.KeyHash]error // nil = good
+}
+
+func (k somebodysKeys) UserByKey(_ context.Context, h account.KeyHash) (account.User, error) {
+	return account.User{ID: "u"}, k.good[h]
+}
+
+func TestStreamsEndWithTheirKey(t *testing.T) {
+	one, two, three := account.HashKey("1"), account.HashKey("2"), account.HashKey("3")
+	keys := somebodysKeys{map[account.KeyHash]error{}}
+	s := httpkit.NewStreams(0, httpkit.NewMetrics(func() int { return 0 }), keys)
+	join := func(key account.KeyHash) context.Context {
+		ctx, leave, err := s.Join(t.Context(), httpkit.Principal{UserID: "u", Key: key}, "sse", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(leave)
+		return ctx
+	}
+	streams := map[string]context.Context{"revoked": join(one), "revoked, too": join(one), "good": join(two), "not to be found out": join(three),
+		"no user's": join(account.KeyHash{})}
+	s.Recheck(t.Context())
+	for name, ctx := range streams {
+		if ctx.Err() != nil {
+			t.Errorf("%s: over while the keys are good: %v", name, context.Cause(ctx))
+		}
+	}
+	keys.good[one] = fault.New(fault.Unauthenticated, "unauthorized", "no")
+	keys.good[three] = fault.New(fault.Unavailable, "store", "busy")
+	keys.good[account.KeyHash{}] = keys.good[one]
+	s.Recheck(t.Context())
+	for name, ctx := range streams {
+		if over := strings.HasPrefix(name, "revoked"); over != errors.Is(context.Cause(ctx), httpkit.ErrRevoked) {
+			t.Errorf("%s: %v", name, context.Cause(ctx))
+		}
+	}
+}
+
+func TestKeysOfOpenStreamsAreLookedUpNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key := account.HashKey("1")
+		keys := somebodysKeys{map[account.KeyHash]error{}}
+		s := httpkit.NewStreams(0, httpkit.NewMetrics(func() int { return 0 }), keys)
+		ctx, leave, err := s.Join(t.Context(), httpkit.Principal{UserID: "u", Key: key}, "ws", "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys.good[key] = fault.New(fault.Unauthenticated, "unauthorized", "expired")
+		watched := make(chan struct{})
+		go func() { defer close(watched); s.Watch() }()
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), httpkit.ErrRevoked) {
+			t.Errorf("%v", context.Cause(ctx))
+		}
+		leave()
+		if err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-watched
+	})
 }

@@ -49,7 +49,7 @@ type Resolver interface {
 
 // admission is what a client is let in to.
 type admission struct {
-	owner  string
+	who    httpkit.Principal
 	view   *engine.View
 	now    condition
 	latest int64 // id of the last event that the client has, -1 = none
@@ -62,42 +62,43 @@ func (r *Rooms) admit(ctx context.Context, q url.Values) (*admission, error) {
 	if unnamed(raw) {
 		return nil, refused("No conversation_id in query params", "")
 	}
-	owner, err := r.keyOwner(ctx, q.Get("session_api_key"))
+	who, err := r.user(ctx, q.Get("session_api_key"))
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkSettings(ctx, owner); err != nil {
+	if err := r.checkSettings(ctx, who.UserID); err != nil {
 		return nil, err
 	}
 	id, err := conversation.ParseID(raw)
 	if err != nil {
 		return nil, refused(fault.PublicText(err), msgNotFound)
 	}
-	v, c, err := r.h.view(ctx, owner, id)
+	v, c, err := r.h.view(ctx, who.UserID, id)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, refused("Failed to join conversation: there is no such conversation.", msgNotFound)
 	case err != nil:
 		return nil, r.trouble("Failed to access conversation events: ", err)
 	}
-	return &admission{owner: owner, view: v, now: c, latest: latestID(q.Get("latest_event_id"))}, nil
+	return &admission{who: who, view: v, now: c, latest: latestID(q.Get("latest_event_id"))}, nil
 }
 
 // unnamed reports what clients send that have no value for a parameter.
 func unnamed(value string) bool { return value == "" || value == "null" || value == "undefined" }
 
-func (r *Rooms) keyOwner(ctx context.Context, key string) (string, error) {
+// user is whose key it is.
+func (r *Rooms) user(ctx context.Context, key string) (httpkit.Principal, error) {
 	if unnamed(key) {
 		key = ""
 	}
 	who, err := r.keys.Resolve(ctx, key)
 	switch {
 	case fault.Is(err, fault.Unauthenticated), err == nil && who.UserID == "":
-		return "", refused("invalid_session_api_key", "")
+		return who, refused("invalid_session_api_key", "")
 	case err != nil:
-		return "", r.trouble("Failed to join conversation: ", err)
+		return who, r.trouble("Failed to join conversation: ", err)
 	}
-	return who.UserID, nil
+	return who, nil
 }
 
 func (r *Rooms) checkSettings(ctx context.Context, owner string) error {

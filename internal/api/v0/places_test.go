@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/fault"
 )
@@ -17,7 +18,7 @@ import (
 func TestStrangersTakeNoPlace(t *testing.T) {
 	r := newRig(t)
 	var taken, left atomic.Int32
-	r.enter = func(ctx context.Context, _ conversation.ID) (context.Context, func(), error) {
+	r.enter = func(ctx context.Context, _ httpkit.Principal, _ conversation.ID) (context.Context, func(), error) {
 		if taken.Add(1) > 1 {
 			return nil, nil, fault.New(fault.RateLimited, "too_many_streams", "Too many subscribers of this conversation.")
 		}

@@ -44,7 +44,7 @@ type rig struct {
 	git     v0.Git // before restart
 	log     strings.Builder
 	change  func(*v0.Config) // what restart makes otherwise
-	enter   func(context.Context, conversation.ID) (context.Context, func(), error)
+	enter   func(context.Context, httpkit.Principal, conversation.ID) (context.Context, func(), error)
 }
 
 // TestMain bounds the property tests, which write to a real disk. The flag

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/internal/api/httpkit"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -41,7 +42,7 @@ type RoomsConfig struct {
 	Keep func(ctx context.Context, owner, sandboxID string)
 	// Enter counts a client that may follow a conversation; leave is called when it has
 	// left. RateLimited where too many do; nil = as many as come.
-	Enter func(ctx context.Context, id conversation.ID) (in context.Context, leave func(), err error)
+	Enter func(ctx context.Context, who httpkit.Principal, id conversation.ID) (in context.Context, leave func(), err error)
 }
 
 // Rooms are the conversations that clients follow over Socket.IO. A room is there
@@ -53,7 +54,7 @@ type Rooms struct {
 	demo  bool
 	log   *slog.Logger
 	keep  func(ctx context.Context, owner, sandboxID string)
-	count func(ctx context.Context, id conversation.ID) (context.Context, func(), error)
+	count func(ctx context.Context, who httpkit.Principal, id conversation.ID) (context.Context, func(), error)
 
 	mu    sync.Mutex
 	rooms map[conversation.ID]*room
@@ -69,7 +70,7 @@ func NewRooms(cfg Config, live RoomsConfig) *Rooms {
 		live.Keep = func(context.Context, string, string) {}
 	}
 	if live.Enter == nil {
-		live.Enter = func(ctx context.Context, _ conversation.ID) (context.Context, func(), error) {
+		live.Enter = func(ctx context.Context, _ httpkit.Principal, _ conversation.ID) (context.Context, func(), error) {
 			return ctx, func() {}, nil
 		}
 	}
@@ -101,7 +102,7 @@ func (r *Rooms) Serve(ctx context.Context, s Socket) error {
 		return err
 	}
 	// Only now: who has no key takes nobody's place.
-	ctx, uncount, err := r.count(ctx, a.view.ID)
+	ctx, uncount, err := r.count(ctx, a.who, a.view.ID)
 	if fault.Is(err, fault.RateLimited) {
 		return refused(fault.PublicText(err), "")
 	}
@@ -111,10 +112,10 @@ func (r *Rooms) Serve(ctx context.Context, s Socket) error {
 	defer uncount()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	c := &client{rooms: r, socket: s, owner: a.owner, id: a.view.ID, latest: a.latest, wake: make(chan struct{}, 1), cut: cancel}
+	c := &client{rooms: r, socket: s, owner: a.who.UserID, id: a.view.ID, latest: a.latest, wake: make(chan struct{}, 1), cut: cancel}
 	r.enter(c, a)
 	defer r.leave(c)
-	news, err := r.h.engine.Follow(ctx, a.owner, a.view.ID, a.view.Summary.Head-1)
+	news, err := r.h.engine.Follow(ctx, a.who.UserID, a.view.ID, a.view.Summary.Head-1)
 	if err != nil {
 		return r.trouble("Failed to join conversation: ", err)
 	}

@@ -119,6 +119,7 @@ func (h *handlers) deleteKey(w http.ResponseWriter, r *httpkit.Request) error {
 	if err := h.Keys.DeleteKey(r.Context(), r.Principal.UserID, account.MadeKeyLabel, q.ID); err != nil {
 		return err
 	}
+	h.Streams.Recheck(r.Context()) // what the key has open ends with it
 	return httpkit.JSON(w, http.StatusOK, message{"API key deleted"})
 }
 

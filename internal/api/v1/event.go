@@ -176,7 +176,7 @@ func (h *handlers) streamEvents(w http.ResponseWriter, r *httpkit.Request) error
 	}
 	// A cursor beyond the log would skip what comes next.
 	after := min(q.After, v.Summary.Head-1)
-	ctx, leave, err := h.Streams.Join(r.Context(), "sse", string(v.ID))
+	ctx, leave, err := h.Streams.Join(r.Context(), r.Principal, "sse", string(v.ID))
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func (h *handlers) streamStart(w http.ResponseWriter, r *httpkit.Request) error 
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := h.Streams.Join(r.Context(), "start", task.ID)
+	ctx, leave, err := h.Streams.Join(r.Context(), r.Principal, "start", task.ID)
 	if err != nil {
 		return err
 	}
