@@ -29,6 +29,7 @@ import (
 	v0 "parley/internal/api/v0"
 	v1 "parley/internal/api/v1"
 	"parley/internal/bash"
+	"parley/internal/console"
 	"parley/internal/content"
 	"parley/internal/conversation"
 	"parley/internal/engine"
@@ -203,6 +204,7 @@ type world struct {
 	servers *mcp.Host
 	boxes   *boxtest.Backend
 	bash    *bash.Service
+	console *console.Service
 	git     *forge.Service
 	// feedback is the file that users' feedback is kept in.
 	feedback string
@@ -263,6 +265,7 @@ func newWorldWith(t testing.TB, change option, steps ...step) *world {
 		err = errors.Join(err, w.engine.Close(ctx))
 		w.servers.Close()
 		w.bash.Close()
+		w.console.Close()
 		err = errors.Join(err, w.fleet.Close())
 		handles, _ := b.List(ctx)
 		for _, h := range handles {
@@ -302,9 +305,10 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 	w.fleet, err = fleet.New(fleet.Options{Store: w.store.Sandboxes(), Backends: []sandbox.Backend{b},
 		Specs: []fleet.Spec{{ID: b.Name(), Backend: b.Name(), CreatedAt: time.Now()}}, Logger: quiet,
 		Busy:     func(id string) bool { return w.engine.Busy(id) },
-		OnChange: func(id string) { w.engine.SandboxChanged(id) },
+		OnChange: func(id string) { w.engine.SandboxChanged(id); w.console.Changed(id) },
 		OnGone:   func(id string) { _ = w.bash.Forget(context.Background(), id) }})
 	check(w.TB, err)
+	w.console = console.New(console.Options{Reach: w.fleet.Reach, Most: 3, InputWait: 200 * time.Millisecond})
 	tools, err := tool.NewSet(shTool(), invokeskill.New(), task.New(), basic.Finish(), basic.Think())
 	check(w.TB, err)
 	w.servers = mcp.New(mcp.Config{Reserved: tools.Names(), Logger: quiet})
@@ -336,7 +340,8 @@ func (w *world) wire(b *boxtest.Backend, change option) {
 		Previews: agentserver.PreviewConfig{Register: httpkit.NewPreviews(), URLs: urls, Reach: w.fleet.Reach,
 			Exposed: fleet.NewPortBook(w.fleet).Of}}
 	c.v1 = v1.Config{Keys: w.store.Accounts(), Engine: w.engine, Fleet: w.fleet, Settings: w.store.Accounts(), URLs: urls, FullState: agentserver.FullState,
-		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: w.git}
+		Previews: c.agent.Previews.Register, Exposed: c.agent.Previews.Exposed, Network: w.store.NetworkLog(), Git: w.git,
+		Terminals: w.console, Auth: auth}
 	if change != nil {
 		change(c)
 	}

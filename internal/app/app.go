@@ -20,6 +20,7 @@ import (
 	"parley/internal/bash"
 	"parley/internal/collection"
 	"parley/internal/config"
+	"parley/internal/console"
 	"parley/internal/conversation"
 	"parley/internal/engine"
 	"parley/internal/fault"
@@ -71,6 +72,7 @@ type App struct {
 	network  *netlog.Log
 	outbox   *outbox.Outbox
 	commands *bash.Service
+	consoles *console.Service
 	fleet    *fleet.Fleet
 	engine   *engine.Engine
 	hub      *stream.Hub
@@ -194,10 +196,11 @@ func (a *App) wire(keys *vault.Vault) error {
 	if a.agent != nil {
 		templates = a.agent.specs(templates)
 	}
+	a.consoles = a.newConsoles()
 	a.fleet, err = fleet.New(fleet.Options{Store: a.store.Sandboxes(), Backends: a.backends, Specs: templates,
 		MaxLive: a.cfg.MaxSandboxes, Idle: a.cfg.IdleTimeout, Retention: a.cfg.SandboxRetention, Logger: a.log,
 		Busy:       func(id string) bool { return a.engine.Busy(id) || a.commands.Busy(id) },
-		OnChange:   func(id string) { a.engine.SandboxChanged(id) },
+		OnChange:   a.sandboxChanged,
 		OnGone:     a.forgetSandbox,
 		OnIncident: func(id string, i fleet.Incident) { a.engine.SandboxIncident(id, i) }})
 	if err != nil {
@@ -286,6 +289,9 @@ func (a *App) close() error {
 	}
 	if a.commands != nil {
 		a.commands.Close()
+	}
+	if a.consoles != nil {
+		a.consoles.Close()
 	}
 	if a.browsers != nil {
 		a.browsers.Close() // they go on inside their sandboxes

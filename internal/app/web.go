@@ -93,7 +93,7 @@ func (a *App) handler(urls *httpkit.URLs, metrics *httpkit.Metrics, streams *htt
 	one, err := v1.New(v1.Config{Keys: a.store.Accounts(), Engine: a.engine, Fleet: a.fleet, Settings: a.store.Accounts(), URLs: urls, Streams: streams,
 		FullState: agentserver.FullState, Models: a.models.offers, Details: a.models.details, DailyBudget: a.dailyBudget(), OAuth: logins{a.logins},
 		MaxBody: a.cfg.MaxBodyBytes, Previews: previews, Exposed: book.Of, Network: a.network, Git: a.git, Webhooks: a.outbox,
-		Collection: a.collections.Find})
+		Collection: a.collections.Find, Terminals: a.consoles, Auth: auth})
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func layers() [][]string {
 		{"internal/store", "internal/llm", "internal/sandbox", "internal/tool", "internal/vault"},
 		{"internal/stream", "internal/sandboxd", "internal/netpolicy"},
 		{"internal/store/...", "internal/llm/...", "internal/sandbox/...", "internal/tool/...", "internal/sandboxd/..."},
-		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/netlog", "internal/workspace", "internal/bash", "internal/outbox", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection", "internal/trajectory", "internal/imports", "internal/feedback"},
+		{"internal/agent", "internal/agent/...", "internal/fleet", "internal/netlog", "internal/workspace", "internal/bash", "internal/console", "internal/outbox", "internal/spend", "internal/forge", "internal/forge/...", "internal/collection", "internal/trajectory", "internal/imports", "internal/feedback"},
 		{"internal/engine", "internal/engine/..."},
 		{"internal/api/httpkit", "internal/socketio"},
 		{"internal/api/eventwire", "internal/api/profiles", "internal/api/settingswire"},

@@ -410,3 +410,18 @@ func wantMembers(t *testing.T, got []process, want ...int) {
 		t.Errorf("got %v, want %v", pids, want)
 	}
 }
+
+func FuzzDecodeConsole(f *testing.F) {
+	f.Add([]byte(`{"argv":["bash"],"rows":24,"cols":80}`), []byte{0, 24, 0, 80})
+	f.Add([]byte(`{"rows":70000}`), []byte{0, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, body, size []byte) {
+		req, err := decodeConsole(body)
+		wantRefusal(t, err)
+		if err == nil && len(req.Argv) > 0 && req.Argv[0] == "" {
+			t.Fatalf("%+v", req)
+		}
+		if rows, cols, err := (frame{kind: frameSize, payload: size}).size(); err == nil && (rows == 0 || cols == 0 || len(size) != 4) {
+			t.Fatalf("%d x %d of %v", rows, cols, size)
+		}
+	})
+}

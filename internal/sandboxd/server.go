@@ -189,6 +189,7 @@ func (d *daemon) routes() http.Handler {
 		"GET /ports/{port}":           d.dialPort,
 		"POST /programs":              d.startProgram,
 		"POST /commands":              d.startCommand,
+		"POST /consoles":              d.startConsole,
 	} {
 		mux.HandleFunc(pattern, d.handle(h))
 	}

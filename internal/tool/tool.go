@@ -134,6 +134,7 @@ type Hands interface {
 	Ports
 	Programs
 	Commands
+	Consoles
 	Archives
 	// Exec runs a program to its end, without a terminal.
 	Exec(ctx context.Context, req ExecRequest) (ExecResult, error)

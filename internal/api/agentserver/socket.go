@@ -21,14 +21,9 @@ import (
 
 // Close codes of the protocol (§1.5).
 const (
-	closeAuth     websocket.StatusCode = 4001
-	closeUnknown  websocket.StatusCode = 4004
-	closeTryAgain                      = websocket.StatusTryAgainLater
-)
-
-const (
-	defaultAuthWait = 10 * time.Second
-	maxAuthFrame    = 16 << 10 // bytes, of a client that is not known yet
+	closeAuth     = httpkit.CloseAuth
+	closeUnknown  = httpkit.CloseUnknown
+	closeTryAgain = websocket.StatusTryAgainLater
 )
 
 // serveSocket is the event socket: credential, conversation, full_state, what is
@@ -60,7 +55,6 @@ func (s *Server) acceptSocket(w http.ResponseWriter, r *http.Request) (conn *web
 		return nil, nil, who // answered already
 	}
 	if !known {
-		conn.SetReadLimit(maxAuthFrame)
 		if who, err = s.firstFrame(r.Context(), conn); err != nil {
 			_ = conn.Close(closeAuth, "Authentication failed")
 			_ = conn.CloseNow()
@@ -79,10 +73,7 @@ func (s *Server) acceptSocket(w http.ResponseWriter, r *http.Request) (conn *web
 // there is none: it then comes in the first frame. A client without a key may
 // send the text "null".
 func (s *Server) socketCredential(r *http.Request) (who httpkit.Principal, known bool, err error) {
-	key := r.URL.Query().Get("session_api_key")
-	if key == "" || key == "null" {
-		key = httpkit.Credential(r)
-	}
+	key := httpkit.SocketKey(r)
 	if key == "" && !s.cfg.Auth.Everybody.Known() {
 		return who, false, nil
 	}
@@ -103,44 +94,13 @@ func (s *Server) admitKey(ctx context.Context, key string) (httpkit.Principal, e
 	return s.admit(ctx, p)
 }
 
-type authFrame struct {
-	Type string `json:"type"`
-	Key  string `json:"session_api_key"`
-}
-
-var errNoAuth = errors.New("no credential in the first frame")
-
 // firstFrame waits for the frame that carries the key.
 func (s *Server) firstFrame(ctx context.Context, conn *websocket.Conn) (httpkit.Principal, error) {
-	wait := s.cfg.AuthWait
-	if wait == 0 {
-		wait = defaultAuthWait
+	key, err := httpkit.FirstKey(ctx, conn, s.cfg.AuthWait)
+	if err != nil {
+		return httpkit.Principal{}, err
 	}
-	type frame struct {
-		data []byte
-		err  error
-	}
-	// The read must not be given a deadline: its end would cut the connection
-	// before a close code can be sent.
-	got := make(chan frame, 1)
-	go func() {
-		_, data, err := conn.Read(context.WithoutCancel(ctx))
-		got <- frame{data, err}
-	}()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case f := <-got:
-		var a authFrame
-		if f.err != nil || json.Unmarshal(f.data, &a) != nil || a.Type != "auth" {
-			return httpkit.Principal{}, errNoAuth
-		}
-		return s.admitKey(ctx, a.Key)
-	case <-timer.C:
-		_ = conn.Close(closeAuth, "Authentication failed") // ends the read
-		<-got
-		return httpkit.Principal{}, errNoAuth
-	}
+	return s.admitKey(ctx, key)
 }
 
 func (s *Server) follow(r *http.Request, conn *websocket.Conn, cut func(), who httpkit.Principal) error {

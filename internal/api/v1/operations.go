@@ -65,6 +65,7 @@ func (h *handlers) sandboxesOperations() httpkit.Handlers {
 		"get_sandbox_network":  h.sandboxNetwork,
 		"get_sandbox_usage":    h.sandboxUsage,
 		"make_preview_ticket":  h.previewTicket,
+		"open_terminal":        h.terminal,
 		"get_sandbox_specs":    h.getSpecs,
 		"search_sandbox_specs": h.searchSpecs,
 	}

@@ -114,6 +114,11 @@ type Config struct {
 	Network  NetworkLog        // nil = 501
 	Git      Git               // nil = 501
 	Webhooks Webhooks          // nil = 501
+	// Terminals gives users terminals in their sandboxes, Auth knows the keys that their
+	// sockets carry, and AuthWait is how long one waits for it (0 = 10 s); nil = 501.
+	Terminals Terminals
+	Auth      *httpkit.Authenticator
+	AuthWait  time.Duration
 	// Collection finds what is loaded of one of the server's collections; nil = there are none.
 	Collection func(collection.Reference) ([]extension.Bundle, error)
 	Heartbeat  time.Duration // of event streams, 0 = 10 s

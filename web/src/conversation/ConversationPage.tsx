@@ -7,7 +7,7 @@ import { conversation as conversationQuery, download, type MessageContent, start
 import { Rename } from '../conversations/ConversationList';
 import { deletions } from '../conversations/deletions';
 import { StatusDot, shownStatus } from '../conversations/StatusDot';
-import { Beside, FilesButton } from '../files/Beside';
+import { Beside, PanelButton } from '../files/Beside';
 import { storeBeside } from '../files/files';
 import { explainError } from '../lib/errors';
 import { count, money } from '../lib/format';
@@ -251,7 +251,8 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
           )}
         </p>
       </div>
-      <FilesButton />
+      <PanelButton panel="terminal" />
+      <PanelButton panel="files" />
       <Menu
         trigger={
           <IconButton label={t('conversation.actions')}>

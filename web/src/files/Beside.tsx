@@ -1,5 +1,5 @@
 import clsx from 'clsx';
-import { FolderTree } from 'lucide-react';
+import { FolderTree, SquareTerminal } from 'lucide-react';
 import {
   createContext,
   lazy,
@@ -17,7 +17,11 @@ import { IconButton } from '../ui/Button';
 
 const FilesPanel = lazy(() => import('./FilesPanel').then((m) => ({ default: m.FilesPanel })));
 
-const Panel = createContext({ open: false, toggle: () => {} });
+const TerminalPanel = lazy(() => import('../terminal/TerminalPanel').then((m) => ({ default: m.TerminalPanel })));
+
+type Panel = 'files' | 'terminal';
+
+const Panels = createContext<{ open: Panel | null; toggle: (panel: Panel) => void }>({ open: null, toggle: () => {} });
 
 const wide = matchMedia('(min-width: 64rem)');
 const onWide = (listener: () => void) => {
@@ -32,9 +36,13 @@ const keepPage = (event: DragEvent) => {
   event.dataTransfer.dropEffect = 'none';
 };
 
-/** A conversation with the files of its sandbox beside it; over it where there is no room. */
+/**
+ * A conversation with the files of its sandbox, or a terminal in it, beside it; over it
+ * where there is no room.
+ */
 export function Beside({ conversation, children }: { conversation: Conversation; children: ReactNode }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState<Panel | null>(null);
+  const [shell, setShell] = useState(false); // there is one, maybe hidden
   const isWide = useSyncExternalStore(onWide, () => wide.matches);
   const column = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -45,47 +53,68 @@ export function Beside({ conversation, children }: { conversation: Conversation;
       removeEventListener('drop', keepPage);
     };
   }, []);
-  const close = () => {
-    setOpen(false);
+  const close = (panel: Panel) => {
+    setOpen(null);
     // When it can be focused again.
-    requestAnimationFrame(() => column.current?.querySelector<HTMLElement>('[data-files-button]')?.focus());
+    requestAnimationFrame(() => column.current?.querySelector<HTMLElement>(`[data-panel="${panel}"]`)?.focus());
+  };
+  const toggle = (panel: Panel) => {
+    setOpen(open === panel ? null : panel);
+    if (panel === 'terminal') setShell(true);
   };
   return (
-    <Panel value={{ open, toggle: () => setOpen(!open) }}>
+    <Panels value={{ open, toggle }}>
       <div className="relative flex min-h-0 flex-1">
-        <div ref={column} inert={open && !isWide} className="flex min-w-0 flex-1 flex-col">
+        <div ref={column} inert={open !== null && !isWide} className="flex min-w-0 flex-1 flex-col">
           {children}
         </div>
-        {open && (
-          <div
-            className={clsx(
-              'flex flex-col bg-surface',
-              isWide ? 'w-[45%] max-w-3xl border-l border-line' : 'absolute inset-0 z-20',
+        <div
+          className={clsx(
+            'flex-col bg-surface',
+            open === null ? 'hidden' : 'flex',
+            isWide ? 'w-[45%] max-w-3xl border-l border-line' : 'absolute inset-0 z-20',
+          )}
+        >
+          <Suspense fallback={null}>
+            {open === 'files' && <FilesPanel conversation={conversation} onClose={() => close('files')} />}
+            {shell && (
+              <TerminalPanel
+                key={conversation.id}
+                conversation={conversation}
+                shown={open === 'terminal'}
+                onHide={() => close('terminal')}
+                onClose={() => {
+                  close('terminal');
+                  setShell(false);
+                }}
+              />
             )}
-          >
-            <Suspense fallback={null}>
-              <FilesPanel conversation={conversation} onClose={close} />
-            </Suspense>
-          </div>
-        )}
+          </Suspense>
+        </div>
       </div>
-    </Panel>
+    </Panels>
   );
 }
 
-/** Shows the files and takes them away again. */
-export function FilesButton() {
+const faces = {
+  files: { icon: FolderTree, title: 'files.title' },
+  terminal: { icon: SquareTerminal, title: 'console.title' },
+} as const;
+
+/** Shows what is beside a conversation and takes it away again. */
+export function PanelButton({ panel }: { panel: Panel }) {
   const { t } = useTranslation();
-  const { open, toggle } = useContext(Panel);
+  const { open, toggle } = useContext(Panels);
+  const { icon: Icon, title } = faces[panel];
   return (
     <IconButton
-      label={t('files.title')}
-      aria-expanded={open}
-      data-files-button=""
-      onClick={toggle}
-      className={open ? 'bg-hover !text-ink' : ''}
+      label={t(title)}
+      aria-expanded={open === panel}
+      data-panel={panel}
+      onClick={() => toggle(panel)}
+      className={open === panel ? 'bg-hover !text-ink' : ''}
     >
-      <FolderTree size={17} aria-hidden />
+      <Icon size={17} aria-hidden />
     </IconButton>
   );
 }
