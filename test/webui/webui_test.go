@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func missing(t *testing.T, why string) {
+func missing(t *testing.T, what, why string) {
 	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv(requireVar), ","), "webui") {
-		t.Fatalf("%s, and %s requires webui", why, requireVar)
+	if slices.Contains(strings.Split(os.Getenv(requireVar), ","), what) {
+		t.Fatalf("%s, and %s requires %s", why, requireVar, what)
 	}
 	t.Skip(why)
 }
@@ -50,10 +50,10 @@ func webDir(t *testing.T) string {
 	}
 	node, err := exec.Command("node", "-p", `process.versions.node.split('.')[0] >= 20`).Output()
 	if err != nil || string(node) != "true\n" {
-		missing(t, "Node.js 20 or later is not installed (apt-get install nodejs)")
+		missing(t, "webui", "Node.js 20 or later is not installed (apt-get install nodejs)")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "playwright-core")); err != nil {
-		missing(t, "the packages of the web UI are not installed: run scripts/web check")
+		missing(t, "webui", "the packages of the web UI are not installed: run scripts/web check")
 	}
 	return dir
 }
@@ -63,7 +63,7 @@ func serve(t *testing.T) *parleytest.Server {
 	t.Helper()
 	server := parleytest.Start(t, parleytest.Options{Demo: true, Args: []string{"--mcp-allow", "127.0.0.1"}})
 	if page := fetch(t, server.URL+"/"); !strings.Contains(page, `id="root"`) {
-		missing(t, "the binary was built without the web UI")
+		missing(t, "webui", "the binary was built without the web UI")
 	}
 	return server
 }
@@ -95,7 +95,7 @@ func TestBrowser(t *testing.T) {
 	dir := webDir(t)
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		missing(t, "chromium is not installed (apt-get install chromium)")
+		missing(t, "webui", "chromium is not installed (apt-get install chromium)")
 	}
 	server := serve(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -105,7 +105,8 @@ func TestBrowser(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "WEBUI_URL=" + server.URL, "WEBUI_KEY=" + parleytest.Key,
-		"WEBUI_BROWSER=" + browser, "WEBUI_ONLY=" + os.Getenv("WEBUI_ONLY"), "WEBUI_PROXY=" + proxy(t, server.URL) + "/tools/parley"}
+		"WEBUI_BROWSER=" + browser, "WEBUI_ONLY=" + os.Getenv("WEBUI_ONLY"), "WEBUI_PROXY=" + proxy(t, server.URL) + "/tools/parley",
+		"WEBUI_NGINX=" + nginx(t)}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	replies, err := cmd.StdinPipe()
