@@ -19,7 +19,7 @@ const filters = {
   all: [],
   active: ['starting', 'running'],
   waiting: ['waiting', 'paused'],
-  problem: ['error', 'gone'],
+  problem: ['error', 'failed', 'gone'],
 } as const;
 type Filter = keyof typeof filters;
 

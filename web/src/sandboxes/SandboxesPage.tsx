@@ -47,7 +47,7 @@ export function SandboxesPage() {
   );
 }
 
-const shown = { STARTING: 'starting', RUNNING: 'running', PAUSED: 'asleep', ERROR: 'gone', MISSING: 'gone' } as const;
+const shown = { STARTING: 'starting', RUNNING: 'running', PAUSED: 'asleep', ERROR: 'failed', MISSING: 'gone' } as const;
 
 function Row({ sandbox }: { sandbox: Sandbox }) {
   const { t, i18n } = useTranslation();

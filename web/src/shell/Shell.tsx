@@ -11,6 +11,7 @@ import { signOut } from '../session/session';
 import { IconButton } from '../ui/Button';
 import { Menu, MenuChoice, MenuItem, MenuSeparator } from '../ui/Menu';
 import { Tooltip } from '../ui/Tooltip';
+import { Boundary } from './Boundary';
 
 const ConversationPage = lazy(() =>
   import('../conversation/ConversationPage').then((m) => ({ default: m.ConversationPage })),
@@ -49,9 +50,11 @@ export function Shell() {
           tabIndex={-1}
           className={clsx('min-w-0 flex-1 flex-col bg-surface outline-none md:flex', listOnly ? 'hidden' : 'flex')}
         >
-          <Suspense fallback={null}>
-            <Page route={route} />
-          </Suspense>
+          <Boundary key={route.page}>
+            <Suspense fallback={null}>
+              <Page route={route} />
+            </Suspense>
+          </Boundary>
         </main>
       </div>
     </div>
