@@ -14,9 +14,9 @@ import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError, api, ask, type Conversation } from '../api/client';
 import { conversation as conversationQuery, download, type MessageContent, startTask } from '../api/queries';
-import { Rename } from '../conversations/ConversationList';
 import { deletions } from '../conversations/deletions';
 import { canFork, useForkOf } from '../conversations/fork';
+import { Rename } from '../conversations/Rename';
 import { StatusDot, shownStatus } from '../conversations/StatusDot';
 import { Beside, FilesButton } from '../files/Beside';
 import { storeBeside } from '../files/files';
@@ -32,6 +32,7 @@ import { Confirmation } from './Confirmation';
 import type { Detail } from './details/Details';
 import { type Item, type Status, textOf } from './fold';
 import { Plan } from './Plan';
+import { Starting } from './Starting';
 import { Controls, StatusLine } from './StatusLine';
 import { SubAgents } from './subAgents';
 import { Timeline } from './Timeline';
@@ -61,10 +62,7 @@ export function ConversationPage({ id, event }: { id: string; event?: string }) 
   if (missing && task.data && task.data.status !== 'ERROR') {
     return (
       <Centre>
-        <p role="status" className="flex items-center gap-2.5 text-ink-soft">
-          <span className="pulse-dot size-2.5 rounded-full bg-info" />
-          {t(`start.${task.data.status}`)}
-        </p>
+        <Starting task={task.data} status={task.data.status} />
       </Centre>
     );
   }
@@ -225,6 +223,8 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
     prompt: tokens.prompt_tokens ?? 0,
     completion: tokens.completion_tokens ?? 0,
   };
+  // Tokens that cost nothing are the demo's, or nobody knows their price.
+  const priced = total.cost > 0 || total.prompt === 0 || (c.llm_model ?? '').startsWith('demo/');
   const name = c.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 60) || c.id;
   const save = useMutation({
     mutationFn: (what: 'zip' | 'trajectory') =>
@@ -267,7 +267,7 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
               completion: count(total.completion, i18n.language),
             })}
           >
-            {money(total.cost, i18n.language)} ·{' '}
+            {priced ? money(total.cost, i18n.language) : t('conversation.noPrice')} ·{' '}
             {t('conversation.tokensShort', {
               count: total.prompt + total.completion,
               total: count(total.prompt + total.completion, i18n.language),

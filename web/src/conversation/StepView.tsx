@@ -21,6 +21,7 @@ import {
 import { useId, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { duration, money } from '../lib/format';
+import { visible } from '../lib/visible';
 import { Aside, type OnFork } from './Aside';
 import { Code } from './Code';
 import { Diff, diffCounts, diffLines } from './Diff';
@@ -132,6 +133,9 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
       </div>
       {open && (
         <div id={body} className="space-y-2 px-3 pt-1 pb-3">
+          {step.summary !== '' && (
+            <p className="text-sm text-ink-soft [overflow-wrap:anywhere]">{visible(step.summary)}</p>
+          )}
           <Body step={step} kind={kind} />
           {kind === 'task' && <SubAgentLink step={step} />}
           {step.error !== '' && (

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask } from '../api/client';
 import { type Settings, settings, useStoreSettings } from '../api/queries';
+import { chime } from '../lib/chime';
 import { explainError } from '../lib/errors';
 import { AreaField } from '../ui/AreaField';
 import { Button } from '../ui/Button';
@@ -71,6 +72,17 @@ function Form({ stored }: { stored: Settings | null }) {
           onChange={(event) => set('skills', event.target.value)}
         />
       </Group>
+      <Group title={t(`${g}.notifications`)}>
+        <CheckField
+          label={t(`${g}.enable_sound_notifications`)}
+          help={t(`${g}.soundHelp`)}
+          checked={now.sound}
+          onChange={(event) => {
+            set('sound', event.target.checked);
+            if (event.target.checked) chime(); // how it sounds
+          }}
+        />
+      </Group>
       <Group title={t('settings.general.sandboxes')}>
         <TextField
           label={t(`${g}.sandbox_runtime_container_image`)}
@@ -116,11 +128,6 @@ function Form({ stored }: { stored: Settings | null }) {
           spellCheck={false}
           value={now.agent}
           onChange={(event) => set('agent', event.target.value)}
-        />
-        <CheckField
-          label={t(`${g}.enable_sound_notifications`)}
-          checked={now.sound}
-          onChange={(event) => set('sound', event.target.checked)}
         />
         <CheckField
           label={t(`${g}.enable_proactive_conversation_starters`)}

@@ -11,7 +11,9 @@ import { signOut } from '../session/session';
 import { IconButton } from '../ui/Button';
 import { Menu, MenuChoice, MenuItem, MenuSeparator } from '../ui/Menu';
 import { Tooltip } from '../ui/Tooltip';
+import { Attention } from './Attention';
 import { Boundary } from './Boundary';
+import { Offline } from './Offline';
 
 const ConversationPage = lazy(() =>
   import('../conversation/ConversationPage').then((m) => ({ default: m.ConversationPage })),
@@ -35,6 +37,8 @@ export function Shell() {
         {t('shell.skip')}
       </button>
       <Header route={route} />
+      <Offline />
+      <Attention route={route} />
       <div className="flex min-h-0 flex-1">
         <aside
           aria-label={t('list.title')}
