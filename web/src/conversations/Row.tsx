@@ -48,7 +48,7 @@ export function Row({ conversation: c, current }: { conversation: Conversation; 
           <StatusDot status={status} />
           <span className="truncate text-sm font-medium">{c.title || t('list.untitled')}</span>
         </span>
-        <span className="mt-0.5 flex items-center gap-2 pl-4.5 text-xs text-ink-soft">
+        <span className="mt-0.5 flex flex-wrap items-center gap-x-2 pl-4.5 text-xs text-ink-soft">
           {noted[status] && (
             // The dot has it for screen readers.
             <span aria-hidden className={clsx('whitespace-nowrap', noted[status])}>

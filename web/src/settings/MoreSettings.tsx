@@ -9,6 +9,7 @@ import { AreaField } from '../ui/AreaField';
 import { Button } from '../ui/Button';
 import { CheckField, SelectField, TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
+import { useDraft } from './drafts';
 import { Group } from './GeneralSettings';
 import { type MoreValues, moreChanges, moreOf } from './more';
 import { Refusal } from './Notice';
@@ -31,8 +32,8 @@ export function MoreSettings() {
 
 function Form({ stored }: { stored: Settings | null }) {
   const { t } = useTranslation();
-  const [before, setBefore] = useState(() => moreOf(stored));
-  const [now, setNow] = useState(before);
+  const before = moreOf(stored);
+  const { now, set: setNow, saved } = useDraft('more', before);
   const store = useStoreSettings();
   const profiles = useQuery({
     queryKey: ['profiles'],
@@ -44,7 +45,7 @@ function Form({ stored }: { stored: Settings | null }) {
     event.preventDefault();
     store.mutate(changes, {
       onSuccess: () => {
-        setBefore(now);
+        saved();
         toast(t('settings.saved'));
       },
     });
