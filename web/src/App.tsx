@@ -5,6 +5,7 @@ import { ApiError } from './api/client';
 import { explainError } from './lib/errors';
 import { SignIn } from './session/SignIn';
 import { useKey } from './session/session';
+import { Boundary } from './shell/Boundary';
 import { Shell } from './shell/Shell';
 import { Toasts, toastError } from './ui/Toast';
 import { TooltipProvider } from './ui/Tooltip';
@@ -33,7 +34,7 @@ export function App() {
   return (
     <QueryClientProvider client={queries}>
       <TooltipProvider delayDuration={400}>
-        {key === null ? <SignIn /> : <Shell key={key} />}
+        <Boundary>{key === null ? <SignIn /> : <Shell key={key} />}</Boundary>
         <Toasts />
       </TooltipProvider>
     </QueryClientProvider>

@@ -53,7 +53,9 @@ export const conversations = infiniteQueryOptions({
     ),
   initialPageParam: '',
   getNextPageParam: (last) => last.next_page_id || undefined,
-  refetchInterval: 4000,
+  // All pages that are shown are asked for again: many of them less often.
+  refetchInterval: (query) => 4000 * Math.max(1, query.state.data?.pages.length ?? 1),
+  refetchIntervalInBackground: true, // the title of the tab and the tone tell what happens meanwhile
 });
 
 export const conversation = (id: string) =>

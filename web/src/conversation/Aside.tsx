@@ -5,6 +5,9 @@ import { eventTime } from '../lib/format';
 import { IconButton } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
+/** Begins a conversation that goes on from an event; null where that cannot be. */
+export type OnFork = ((eventId: string) => void) | null;
+
 /** Time of an event, and what can be done from it. */
 export function Aside({
   at,
@@ -16,7 +19,7 @@ export function Aside({
   at: string;
   eventId?: string;
   text?: string;
-  onFork: (eventId: string) => void;
+  onFork: OnFork;
   always?: boolean; // else while it is pointed at
 }) {
   const { t, i18n } = useTranslation();
@@ -29,11 +32,15 @@ export function Aside({
           'opacity-0 transition-opacity group-focus-within/item:opacity-100 group-hover/item:opacity-100 pointer-coarse:opacity-100',
       )}
     >
-      <time dateTime={time.toISOString()} title={time.toLocaleString(i18n.language)} className="px-1 tabular-nums">
+      <time
+        dateTime={Number.isNaN(time.getTime()) ? undefined : time.toISOString()}
+        title={time.toLocaleString(i18n.language)}
+        className="px-1 tabular-nums"
+      >
         {time.toLocaleTimeString(i18n.language, { hour: '2-digit', minute: '2-digit' })}
       </time>
       {text && <CopyButton text={text} className="!size-7" />}
-      {eventId && (
+      {eventId && onFork && (
         <IconButton label={t('timeline.fork')} className="!size-7" onClick={() => onFork(eventId)}>
           <GitFork size={14} aria-hidden />
         </IconButton>

@@ -227,3 +227,12 @@ export function writeDraft(key: string, text: string): void {
     // it lives as long as the page
   }
 }
+
+/** Forgets what was typed and not sent, as for another user. */
+export function forgetWritten(): void {
+  try {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith('parley:draft:')) sessionStorage.removeItem(key);
+  } catch {
+    // there is nothing
+  }
+}

@@ -4,6 +4,7 @@ import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask, type Conversation } from '../api/client';
 import { agentCall } from '../api/queries';
+import { visible } from '../lib/visible';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
 import { prettyArgs, toolKind } from './describe';
@@ -50,6 +51,11 @@ export function Confirmation({ conversation, steps }: { conversation: Conversati
             <p className="flex items-center gap-2 text-sm font-medium">
               {toolLabel(step, toolKind(step), t)} <RiskBadge risk={step.risk} />
             </p>
+            {step.summary !== '' && (
+              <p className="text-sm [overflow-wrap:anywhere]">
+                {t('confirm.says')} {visible(step.summary)}
+              </p>
+            )}
             <Body step={step} kind={toolKind(step)} />
             <details className="text-[13px] text-ink-soft">
               <summary>{t('confirm.call')}</summary>

@@ -1,11 +1,22 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { ArrowLeft, ChartColumn, Download, FileDiff, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react';
+import {
+  ArrowLeft,
+  ChartColumn,
+  Download,
+  FileDiff,
+  FileJson,
+  GitFork,
+  MoreHorizontal,
+  Pencil,
+  Trash2,
+} from 'lucide-react';
 import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { ApiError, api, ask, type Conversation } from '../api/client';
-import { conversation as conversationQuery, download, type MessageContent, startTask, useFork } from '../api/queries';
-import { Rename } from '../conversations/ConversationList';
+import { conversation as conversationQuery, download, type MessageContent, startTask } from '../api/queries';
 import { deletions } from '../conversations/deletions';
+import { canFork, useForkOf } from '../conversations/fork';
+import { Rename } from '../conversations/Rename';
 import { StatusDot, shownStatus } from '../conversations/StatusDot';
 import { Beside, PanelButton } from '../files/Beside';
 import { storeBeside } from '../files/files';
@@ -19,8 +30,9 @@ import { Changes } from './Changes';
 import { Composer } from './Composer';
 import { Confirmation } from './Confirmation';
 import type { Detail } from './details/Details';
-import type { Status } from './fold';
+import { type Item, type Status, textOf } from './fold';
 import { Plan } from './Plan';
+import { Starting } from './Starting';
 import { Controls, StatusLine } from './StatusLine';
 import { SubAgents } from './subAgents';
 import { Timeline } from './Timeline';
@@ -50,10 +62,7 @@ export function ConversationPage({ id, event }: { id: string; event?: string }) 
   if (missing && task.data && task.data.status !== 'ERROR') {
     return (
       <Centre>
-        <p role="status" className="flex items-center gap-2.5 text-ink-soft">
-          <span className="pulse-dot size-2.5 rounded-full bg-info" />
-          {t(`start.${task.data.status}`)}
-        </p>
+        <Starting task={task.data} status={task.data.status} />
       </Centre>
     );
   }
@@ -96,7 +105,7 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
   const { t } = useTranslation();
   const { feed, state } = useFeed(conversation);
   const client = useQueryClient();
-  const fork = useFork();
+  const forkFrom = useForkOf(conversation);
   const status: Status = state.status ?? conversation.execution_status ?? 'idle';
   const asleep = conversation.sandbox_status === 'PAUSED';
   const { refetch } = useQuery(conversationQuery(conversation.id));
@@ -121,20 +130,19 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
       throw error;
     }
   };
-  const forkFrom = (from?: string) =>
-    fork.mutate(
-      { id: conversation.id, from, title: t('conversation.forkTitle', { title: conversation.title }).slice(0, 200) },
-      { onSuccess: (made) => go(`#/c/${made.id}`) },
-    );
-
   if (state.missing) return <Gone />;
-  const lost = conversation.sandbox_status === 'MISSING' || conversation.sandbox_status === 'ERROR';
-  const hint = asleep ? t('composer.asleep') : status === 'running' ? t('composer.steer') : t('composer.placeholder');
+  const lost = conversation.sandbox_status === 'MISSING';
+  const onFork = canFork(conversation) ? forkFrom : null;
   return (
     <WorkingDir value={conversation.workspace?.working_dir ?? ''}>
-      <Head conversation={conversation} status={status} usage={state.timeline.usage} onFork={() => forkFrom()} />
+      <Head
+        conversation={conversation}
+        status={status}
+        usage={state.timeline.usage}
+        onFork={onFork && (() => onFork())}
+      />
       <SubAgents value={state.timeline.notes.tasks}>
-        <Timeline feed={feed} state={state} status={status} goTo={event} onFork={forkFrom} />
+        <Timeline feed={feed} state={state} status={status} goTo={event} onFork={onFork} />
       </SubAgents>
       <div className="mx-auto w-full max-w-3xl shrink-0 space-y-2 px-3 pb-3 md:px-5">
         <Plan tasks={state.timeline.tasks} />
@@ -147,16 +155,35 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
           key={conversation.id}
           draftKey={conversation.id}
           onSend={send}
-          placeholder={lost ? t('composer.lost') : hint}
+          placeholder={t(`composer.hints.${hintOf(conversation, status)}`)}
           label={t('composer.message')}
           disabled={lost}
           onUpload={async (files) => storeBeside(await awake(conversation), files)}
         >
-          <Controls conversation={conversation} status={status} asleep={asleep} />
+          <Controls
+            conversation={conversation}
+            status={status}
+            asleep={asleep}
+            first={firstMessage(state.timeline.items)}
+          />
         </Composer>
       </div>
     </WorkingDir>
   );
+}
+
+/** What a message does now, by the name of its text. */
+function hintOf(c: Conversation, status: Status): 'lost' | 'asleep' | 'steer' | 'undecided' | 'usual' {
+  if (c.sandbox_status === 'MISSING') return 'lost';
+  if (c.sandbox_status === 'PAUSED') return 'asleep';
+  if (status === 'running') return 'steer';
+  return status === 'waiting_for_confirmation' ? 'undecided' : 'usual';
+}
+
+/** What the user asked for at first, as far as it is known. */
+function firstMessage(items: readonly Item[]): string {
+  const first = items.find((item) => item.type === 'message' && item.from === 'user');
+  return first?.type === 'message' ? textOf(first) : '';
 }
 
 /** Waits until the sandbox takes messages; one that is paused is resumed. */
@@ -181,7 +208,7 @@ interface HeadProps {
   conversation: Conversation;
   status: Status;
   usage: { cost: number; prompt: number; completion: number } | null;
-  onFork: () => void;
+  onFork: (() => void) | null;
 }
 
 function Head({ conversation: c, status, usage, onFork }: HeadProps) {
@@ -196,12 +223,14 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
     prompt: tokens.prompt_tokens ?? 0,
     completion: tokens.completion_tokens ?? 0,
   };
+  // Tokens that cost nothing are the demo's, or nobody knows their price.
+  const priced = total.cost > 0 || total.prompt === 0 || (c.llm_model ?? '').startsWith('demo/');
+  const name = c.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 60) || c.id;
   const save = useMutation({
-    mutationFn: () =>
-      download(
-        `/api/v1/app-conversations/${c.id}/download`,
-        `${c.title.replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 60) || c.id}.zip`,
-      ),
+    mutationFn: (what: 'zip' | 'trajectory') =>
+      what === 'zip'
+        ? download(`/api/v1/app-conversations/${c.id}/download`, `${name}.zip`)
+        : download(`/api/conversations/${c.id}/trajectory`, `${name}.json`),
   });
   const remove = () => {
     deletions.schedule(c.id, c.title, () => void client.invalidateQueries({ queryKey: ['conversations'] }));
@@ -238,7 +267,7 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
               completion: count(total.completion, i18n.language),
             })}
           >
-            {money(total.cost, i18n.language)} ·{' '}
+            {priced ? money(total.cost, i18n.language) : t('conversation.noPrice')} ·{' '}
             {t('conversation.tokensShort', {
               count: total.prompt + total.completion,
               total: count(total.prompt + total.completion, i18n.language),
@@ -263,9 +292,11 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
         <MenuItem icon={<Pencil size={15} aria-hidden />} onSelect={() => setRenaming(true)}>
           {t('list.rename')}
         </MenuItem>
-        <MenuItem icon={<GitFork size={15} aria-hidden />} onSelect={onFork}>
-          {t('conversation.fork')}
-        </MenuItem>
+        {onFork && (
+          <MenuItem icon={<GitFork size={15} aria-hidden />} onSelect={onFork}>
+            {t('conversation.fork')}
+          </MenuItem>
+        )}
         {c.sandbox_status === 'RUNNING' && (
           <MenuItem icon={<FileDiff size={15} aria-hidden />} onSelect={() => setChanges(true)}>
             {t('changes.open')}
@@ -274,8 +305,11 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
         <MenuItem icon={<ChartColumn size={15} aria-hidden />} onSelect={() => setDetail('cost')}>
           {t('details.open')}
         </MenuItem>
-        <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate()}>
+        <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate('zip')}>
           {t('conversation.download')}
+        </MenuItem>
+        <MenuItem icon={<FileJson size={15} aria-hidden />} onSelect={() => save.mutate('trajectory')}>
+          {t('conversation.trajectory')}
         </MenuItem>
         <MenuSeparator />
         <MenuItem icon={<Trash2 size={15} aria-hidden />} danger onSelect={remove}>

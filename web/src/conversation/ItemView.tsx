@@ -2,9 +2,10 @@ import clsx from 'clsx';
 import { Braces, Pause, Route, Scissors, ShieldQuestion, Sparkles, Square, TriangleAlert } from 'lucide-react';
 import { memo, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { Aside } from './Aside';
+import { relabel } from '../lib/labels';
+import { Aside, type OnFork } from './Aside';
 import { Code } from './Code';
-import type { Failure, Item, Message, Note, Raw, Status, Thought } from './fold';
+import { type Failure, type Item, type Message, type Note, type Raw, type Status, type Thought, textOf } from './fold';
 import { Image } from './Image';
 import { Markdown } from './Markdown';
 import { StepView } from './StepView';
@@ -13,7 +14,7 @@ interface Props {
   item: Item;
   marked: boolean;
   status: Status;
-  onFork: (eventId: string) => void;
+  onFork: OnFork;
 }
 
 export const ItemView = memo(
@@ -31,7 +32,11 @@ export const ItemView = memo(
     );
   },
   // Every fold makes new items; what they show is compared.
-  (a, b) => a.marked === b.marked && a.status === b.status && same(a.item, b.item),
+  (a, b) =>
+    a.marked === b.marked &&
+    a.status === b.status &&
+    (a.onFork === null) === (b.onFork === null) &&
+    same(a.item, b.item),
 );
 
 function same(a: Item, b: Item): boolean {
@@ -56,20 +61,17 @@ function View({ item, status, onFork }: Omit<Props, 'marked'>): ReactNode {
         />
       );
     case 'failure':
-      return <FailureView item={item} />;
+      return <FailureView item={item} onFork={onFork} />;
     case 'note':
-      return <NoteView item={item} />;
+      return <NoteView item={item} onFork={onFork} />;
     case 'raw':
-      return <RawView item={item} />;
+      return <RawView item={item} onFork={onFork} />;
   }
 }
 
-function MessageView({ item, onFork }: { item: Message; onFork: (eventId: string) => void }) {
+function MessageView({ item, onFork }: { item: Message; onFork: OnFork }) {
   const { t } = useTranslation();
-  const text = item.content
-    .map((part) => (part.type === 'text' ? part.text : ''))
-    .join('\n')
-    .trim();
+  const text = textOf(item);
   const images = item.content.flatMap((part) => (part.type === 'image' ? part.urls : []));
   const user = item.from === 'user';
   return (
@@ -121,7 +123,12 @@ function ThoughtView({ item }: { item: Thought }) {
   );
 }
 
-function FailureView({ item }: { item: Failure }) {
+// Where what went wrong can be set otherwise.
+function settingsOf(code: string): string {
+  return /Budget|Iterations/.test(code) ? '#/settings/general' : '#/settings/model';
+}
+
+function FailureView({ item, onFork }: { item: Failure; onFork: OnFork }) {
   const { t } = useTranslation();
   return (
     <section
@@ -131,15 +138,16 @@ function FailureView({ item }: { item: Failure }) {
       <TriangleAlert size={16} className="mt-0.5 shrink-0 text-bad" aria-hidden />
       <div className="min-w-0">
         <p className="font-medium text-bad">{t('timeline.failure')}</p>
-        <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{item.detail}</p>
+        <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{relabel(item.detail, t)}</p>
         <p className="mt-1 flex flex-wrap gap-x-3 text-xs text-ink-soft">
           <code className="font-mono">{item.code}</code>
           {item.action === 'settings' && (
-            <a href="#/settings/model" className="text-accent-text underline">
+            <a href={settingsOf(item.code)} className="text-accent-text underline">
               {t('timeline.toSettings')}
             </a>
           )}
         </p>
+        <Aside at={item.at} eventId={item.key} onFork={onFork} always />
       </div>
     </section>
   );
@@ -154,7 +162,7 @@ const noteIcons = {
   model: Sparkles,
 };
 
-function NoteView({ item }: { item: Note }) {
+function NoteView({ item, onFork }: { item: Note; onFork: OnFork }) {
   const { t } = useTranslation();
   const Icon = noteIcons[item.note];
   const line = (
@@ -173,11 +181,18 @@ function NoteView({ item }: { item: Note }) {
       </details>
     );
   }
-  return <p className="flex items-center gap-1.5 text-[13px] text-ink-soft">{line}</p>;
+  // What only tells of a change of the state is no place to go on from.
+  const event = item.note === 'paused' || item.note === 'interrupted';
+  return (
+    <div className="flex min-h-7 items-center gap-1.5 text-[13px] text-ink-soft">
+      {line}
+      {event && <Aside at={item.at} eventId={item.key} onFork={onFork} />}
+    </div>
+  );
 }
 
 /** Events that have no view of their own: the system prompt, hooks, kinds to come. */
-function RawView({ item }: { item: Raw }) {
+function RawView({ item, onFork }: { item: Raw; onFork: OnFork }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   const label =
@@ -197,6 +212,7 @@ function RawView({ item }: { item: Raw }) {
           <Code text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
         </div>
       )}
+      {open && item.kind !== 'Unreadable' && <Aside at={item.at} eventId={item.key} onFork={onFork} always />}
     </details>
   );
 }

@@ -1,6 +1,6 @@
 import { cleanup, render } from '@testing-library/react';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Markdown, safeUrl } from './Markdown';
+import { Markdown, safeUrl, saysWhere } from './Markdown';
 
 afterEach(cleanup);
 
@@ -24,6 +24,19 @@ describe('what a model writes', () => {
     expect(link?.textContent).toContain('evil.example');
     expect(link?.rel).toContain('noopener');
     expect(link?.rel).toContain('noreferrer');
+  });
+
+  it.each([
+    ['evil.example', true],
+    ['https://evil.example/login', true],
+    ['http://evil.example', true],
+    ['https://good.example/?evil.example', false],
+    ['good.example/evil.example', false],
+    ['https://evil.example@good.example/', false],
+    ['evil.example.good.example', false],
+    ['your bank', false],
+  ])('takes the text %s for the place of https://evil.example/login: %s', (text, yes) => {
+    expect(saysWhere(text, 'https://evil.example/login')).toBe(yes);
   });
 
   it.each([

@@ -56,10 +56,19 @@ function hostOf(href: string): string {
   return url.protocol === 'mailto:' ? url.pathname : url.host;
 }
 
+/**
+ * Whether a text says itself where its link goes. It has to begin with the place: one that
+ * only contains it, as https://good.example/?evil.example does, tells of another one.
+ */
+export function saysWhere(shown: string, href: string): boolean {
+  const host = hostOf(href);
+  const place = shown.trim().replace(/^(https?:\/\/|mailto:)/i, '');
+  return place === host || (place.startsWith(host) && /^[/?#]/.test(place.slice(host.length)));
+}
+
 function SafeLink({ href, children }: { href: string | undefined; children: ReactNode }) {
   if (!href) return <span>{children}</span>;
   const host = hostOf(href);
-  const shown = String(children);
   return (
     <a
       href={href}
@@ -69,7 +78,7 @@ function SafeLink({ href, children }: { href: string | undefined; children: Reac
       className="text-accent-text underline underline-offset-2"
     >
       {children}
-      {!shown.includes(host) && <span className="text-ink-soft no-underline"> ({host})</span>}
+      {!saysWhere(String(children), href) && <span className="text-ink-soft no-underline"> ({host})</span>}
     </a>
   );
 }

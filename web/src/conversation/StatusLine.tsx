@@ -1,11 +1,13 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import clsx from 'clsx';
-import { Pause, Play, Square } from 'lucide-react';
+import { Pause, Play, Plus, Square } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
 import { api, ask, type Conversation } from '../api/client';
 import { agentCall } from '../api/queries';
 import { duration, eventTime, useNow } from '../lib/format';
+import { go } from '../lib/router';
 import { Button } from '../ui/Button';
+import { writeDraft } from './Composer';
 import { subject, toolKind } from './describe';
 import { list, number, record, text } from './events';
 import type { FeedState } from './feed';
@@ -29,10 +31,10 @@ export function StatusLine(props: Props) {
       </p>
       <p
         aria-hidden={line.announce !== ''}
-        className={clsx('flex items-center gap-2', line.bad ? 'text-bad' : 'text-ink-soft')}
+        className={clsx('flex items-baseline gap-2', line.bad ? 'text-bad' : 'text-ink-soft')}
       >
         {line.busy && <span className="pulse-dot size-2 shrink-0 rounded-full bg-good" />}
-        <span className="truncate">{line.shown}</span>
+        <span className="line-clamp-3 min-w-0 [overflow-wrap:anywhere]">{line.shown}</span>
       </p>
     </div>
   );
@@ -59,8 +61,9 @@ function useLine({ conversation, state, status }: Props): Line {
       return say(t('line.sandboxStarting'), undefined, true);
     case 'PAUSED':
       return say(t('line.sandboxPaused'));
-    case 'MISSING':
     case 'ERROR':
+      return say(t('line.sandboxFailed'), undefined, false, true);
+    case 'MISSING':
       return say(t('line.sandboxGone'), undefined, false, true);
   }
   if (status !== 'running') return say(t(`line.${status}`), undefined, false, status === 'error');
@@ -71,9 +74,16 @@ function useLine({ conversation, state, status }: Props): Line {
     const left = Math.max(0, wait - (now - eventTime(state.timeline.notesAt).getTime()) / 1000);
     const reason = text(retry.reason);
     const attempt = number(retry.attempt) ?? 0;
-    if (attempt === 0) return say(t('line.waitingTurn', { reason }), undefined, true);
+    const seconds = Math.ceil(left);
+    if (attempt === 0)
+      return say(
+        seconds > 0 ? t('line.waitingFor', { reason, seconds }) : t('line.waitingTurn', { reason }),
+        t('line.waitingTurn', { reason }),
+        true,
+      );
+    if (seconds === 0) return say(t('line.retryingNow', { reason }), undefined, true);
     return say(
-      t('line.retrying', { seconds: Math.ceil(left), reason, attempt, most: number(retry.max_attempts) ?? 0 }),
+      t('line.retrying', { seconds, reason, attempt, most: number(retry.max_attempts) ?? 0 }),
       t('line.retryingNow', { reason }),
       true,
     );
@@ -92,7 +102,12 @@ function useLine({ conversation, state, status }: Props): Line {
     const since = seconds < 2 ? '' : ` · ${duration(seconds, i18n.language)}`;
     return say(`${what}${since}`, t('line.tool', { tool: toolLabel(open, toolKind(open), t) }), true);
   }
-  return say(state.draft ? t('line.writing') : t('line.thinking'), undefined, true);
+  if (state.draft) return say(t('line.writing'), undefined, true);
+  // Who waits for long wants to know whether anything goes on.
+  const last = state.timeline.items.at(-1);
+  const thinking = last ? Math.floor((now - eventTime(last.at).getTime()) / 1000) : 0;
+  const since = thinking >= 5 ? ` · ${duration(thinking, i18n.language)}` : '';
+  return say(`${t('line.thinking')}${since}`, t('line.thinking'), true);
 }
 
 /** Stop, pause and go on. */
@@ -100,10 +115,12 @@ export function Controls({
   conversation,
   status,
   asleep,
+  first,
 }: {
   conversation: Conversation;
   status: Status;
   asleep: boolean;
+  first: string; // what was asked for at first
 }) {
   const { t } = useTranslation();
   const client = useQueryClient();
@@ -127,6 +144,20 @@ export function Controls({
     return (
       <Button small icon={<Play size={14} aria-hidden />} disabled={act.isPending} onClick={() => act.mutate('wake')}>
         {t('control.wake')}
+      </Button>
+    );
+  }
+  if (conversation.sandbox_status === 'MISSING') {
+    return (
+      <Button
+        small
+        icon={<Plus size={14} aria-hidden />}
+        onClick={() => {
+          writeDraft('new', first);
+          go('#/new');
+        }}
+      >
+        {t('control.another')}
       </Button>
     );
   }

@@ -21,7 +21,8 @@ import {
 import { useId, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { duration, money } from '../lib/format';
-import { Aside } from './Aside';
+import { visible } from '../lib/visible';
+import { Aside, type OnFork } from './Aside';
 import { Code } from './Code';
 import { Diff, diffCounts, diffLines } from './Diff';
 import { changeOf, exitCode, prettyArgs, resultText, subject, type ToolKind, toolKind } from './describe';
@@ -54,7 +55,7 @@ interface Props {
   step: Step;
   waiting: boolean; // open steps wait for the user
   running: boolean;
-  onFork: (eventId: string) => void;
+  onFork: OnFork;
 }
 
 export function StepView({ step, waiting, running, onFork }: Props) {
@@ -63,7 +64,7 @@ export function StepView({ step, waiting, running, onFork }: Props) {
   return <Foldable step={step} kind={kind} waiting={waiting} running={running} onFork={onFork} />;
 }
 
-function Finish({ step, onFork }: { step: Step; onFork: (eventId: string) => void }) {
+function Finish({ step, onFork }: { step: Step; onFork: OnFork }) {
   const { t } = useTranslation();
   const said = typeof step.action.message === 'string' ? step.action.message : '';
   return (
@@ -132,6 +133,9 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
       </div>
       {open && (
         <div id={body} className="space-y-2 px-3 pt-1 pb-3">
+          {step.summary !== '' && (
+            <p className="text-sm text-ink-soft [overflow-wrap:anywhere]">{visible(step.summary)}</p>
+          )}
           <Body step={step} kind={kind} />
           {kind === 'task' && <SubAgentLink step={step} />}
           {step.error !== '' && (

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../ui/Button';
 import { toastError } from '../ui/Toast';
+import type { OnFork } from './Aside';
 import type { Feed, FeedState } from './feed';
 import type { Item, Status } from './fold';
 import { ItemView } from './ItemView';
@@ -14,7 +15,7 @@ interface Props {
   state: FeedState;
   status: Status;
   goTo?: string; // id of an event
-  onFork: (eventId: string) => void;
+  onFork: OnFork;
 }
 
 /** What happened, as a list of which only the visible part exists. */

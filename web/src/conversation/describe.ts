@@ -32,14 +32,17 @@ export function toolKind(step: Step): ToolKind {
   return 'other';
 }
 
-/** The command, path or question of a call; paths below the working directory without it. */
+/**
+ * What a call is about, in a line: its command, path or question; else what the model says
+ * that it is for, else its arguments. Paths below the working directory go without it.
+ */
 export function subject(step: Step, workingDir: string): string {
   const a = step.action;
   const line =
     text(a.command) && toolKind(step) === 'terminal'
       ? text(a.command)
       : text(a.path) || text(a.file_path) || text(a.url) || text(a.pattern) || text(a.query) || text(a.description);
-  const short = visible(line || step.args)
+  const short = visible(line || step.summary || (toolKind(step) === 'plan' ? '' : step.args))
     .replace(/\s+/g, ' ')
     .trim();
   return workingDir !== '' && short.startsWith(`${workingDir}/`) ? short.slice(workingDir.length + 1) : short;

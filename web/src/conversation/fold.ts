@@ -95,6 +95,14 @@ export interface Timeline {
   model: string | null;
 }
 
+/** What a message says in words. */
+export function textOf(message: Message): string {
+  return message.content
+    .map((part) => (part.type === 'text' ? part.text : ''))
+    .join('\n')
+    .trim();
+}
+
 /** Folds the known range. The result depends on the events alone, not on how they came. */
 export function fold(log: EventLog): Timeline {
   const folder = new Folder(log.low === 0);
@@ -226,7 +234,9 @@ class Folder {
       case 'execution_status':
         this.#status = text(value) as Status;
         this.#answer = null;
-        if (value === 'stuck') this.#items.push({ ...common, type: 'note', note: 'stuck', detail: '' });
+        // As a rule an error before it says more.
+        if (value === 'stuck' && this.#items.at(-1)?.type !== 'failure')
+          this.#items.push({ ...common, type: 'note', note: 'stuck', detail: '' });
         return;
       case 'stats':
         return this.#stats(value);

@@ -2,13 +2,24 @@ import clsx from 'clsx';
 import { useTranslation } from 'react-i18next';
 import type { Conversation } from '../api/client';
 
-export type Shown = 'starting' | 'running' | 'waiting' | 'paused' | 'finished' | 'error' | 'idle' | 'asleep' | 'gone';
+export type Shown =
+  | 'starting'
+  | 'running'
+  | 'waiting'
+  | 'paused'
+  | 'finished'
+  | 'error'
+  | 'idle'
+  | 'asleep'
+  | 'failed'
+  | 'gone';
 
 /** One word for where a conversation is, from the states of its agent and its sandbox. */
 export function shownStatus(c: Pick<Conversation, 'sandbox_status' | 'execution_status'>): Shown {
   if (c.sandbox_status === 'STARTING') return 'starting';
   if (c.sandbox_status === 'PAUSED') return 'asleep';
-  if (c.sandbox_status === 'ERROR' || c.sandbox_status === 'MISSING') return 'gone';
+  if (c.sandbox_status === 'ERROR') return 'failed';
+  if (c.sandbox_status === 'MISSING') return 'gone';
   switch (c.execution_status) {
     case 'running':
       return 'running';
@@ -35,6 +46,7 @@ const colours: Record<Shown, string> = {
   error: 'bg-bad',
   idle: 'border-2 border-line-strong',
   asleep: 'border-2 border-line-strong',
+  failed: 'bg-bad',
   gone: 'border-2 border-bad',
 };
 

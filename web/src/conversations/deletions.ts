@@ -6,7 +6,7 @@ import { explainError } from '../lib/errors';
 import { toast, toastError } from '../ui/Toast';
 
 const graceful = 7000;
-const pending = new Map<string, () => void>();
+const pending = new Map<string, () => Promise<void>>();
 const listeners = new Set<() => void>();
 let hidden: ReadonlySet<string> = new Set();
 
@@ -18,9 +18,12 @@ function hide(id: string, yes: boolean): void {
   for (const each of listeners) each();
 }
 
-addEventListener('pagehide', () => {
-  for (const carryOut of [...pending.values()]) carryOut();
-});
+/** Carries out at once what still could be taken back. */
+function now(): Promise<unknown> {
+  return Promise.all([...pending.values()].map((carryOut) => carryOut()));
+}
+
+addEventListener('pagehide', () => void now());
 
 export const deletions = {
   subscribe(listener: () => void): () => void {
@@ -28,14 +31,18 @@ export const deletions = {
     return () => listeners.delete(listener);
   },
   get: (): ReadonlySet<string> => hidden,
+  now,
   schedule(id: string, title: string, done: () => void): void {
     hide(id, true);
-    const carryOut = () => {
+    const carryOut = async () => {
       if (!pending.delete(id)) return;
-      deleteNow(id).then(done, (error: unknown) => {
+      try {
+        await deleteNow(id);
+        done();
+      } catch (error) {
         hide(id, false);
         toastError(explainError(error, i18next.t));
-      });
+      }
     };
     pending.set(id, carryOut);
     toast(i18next.t('list.deleted', { title }), {
@@ -46,7 +53,7 @@ export const deletions = {
           if (pending.delete(id)) hide(id, false);
         },
       },
-      onGone: carryOut,
+      onGone: () => void carryOut(),
     });
   },
 };

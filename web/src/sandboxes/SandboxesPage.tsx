@@ -2,13 +2,14 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pause, Play, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { ApiError, api, ask, type Schema } from '../api/client';
+import { api, ask, type Schema } from '../api/client';
 import { sandboxSpecs } from '../api/queries';
 import { StatusDot } from '../conversations/StatusDot';
 import { explainError } from '../lib/errors';
-import { ago, bytes, count, useNow } from '../lib/format';
+import { ago, bytes, useNow } from '../lib/format';
 import { Button } from '../ui/Button';
 import { Dialog } from '../ui/Dialog';
+import { Usage } from './Usage';
 
 type Sandbox = Schema['SandboxInfo'];
 
@@ -47,7 +48,7 @@ export function SandboxesPage() {
   );
 }
 
-const shown = { STARTING: 'starting', RUNNING: 'running', PAUSED: 'asleep', ERROR: 'gone', MISSING: 'gone' } as const;
+const shown = { STARTING: 'starting', RUNNING: 'running', PAUSED: 'asleep', ERROR: 'failed', MISSING: 'gone' } as const;
 
 function Row({ sandbox }: { sandbox: Sandbox }) {
   const { t, i18n } = useTranslation();
@@ -108,6 +109,7 @@ function Row({ sandbox }: { sandbox: Sandbox }) {
           </Button>
         </span>
       </div>
+      <Users id={sandbox.id} />
       {sandbox.status_detail && <p className="mt-1.5 text-[13px] text-ink-soft">{sandbox.status_detail}</p>}
       {sandbox.status === 'RUNNING' && <Usage id={sandbox.id} />}
       <Dialog open={deleting} onOpenChange={setDeleting} title={t('sandboxes.deleteTitle')}>
@@ -129,66 +131,32 @@ function Row({ sandbox }: { sandbox: Sandbox }) {
   );
 }
 
-function Usage({ id }: { id: string }) {
-  const { t, i18n } = useTranslation();
-  const usage = useQuery({
-    queryKey: ['usage', id],
-    queryFn: async () => {
-      try {
-        return await ask(api.GET('/api/v1/sandboxes/{sandbox_id}/usage', { params: { path: { sandbox_id: id } } }));
-      } catch (error) {
-        if (error instanceof ApiError && (error.status === 409 || error.status === 410)) return null; // it stopped meanwhile
-        throw error;
-      }
-    },
-    refetchInterval: 5000,
+/** The conversations that work in a sandbox. */
+function Users({ id }: { id: string }) {
+  const { t } = useTranslation();
+  const found = useQuery({
+    queryKey: ['conversations of', id],
+    queryFn: () =>
+      ask(
+        api.GET('/api/v1/app-conversations/search', {
+          params: { query: { sandbox_id__eq: id, sort_order: 'UPDATED_AT_DESC', limit: 5 } },
+        }),
+      ),
+    staleTime: 30_000,
   });
-  const u = usage.data;
-  if (!u) return null;
+  const items = found.data?.items ?? [];
+  if (items.length === 0) return null;
   return (
-    <dl className="mt-2 flex flex-wrap gap-x-5 gap-y-1 text-[13px]">
-      <Figure
-        label={t('sandboxes.memory')}
-        value={u.memory_bytes}
-        most={u.limits.memory_bytes}
-        show={(n) => bytes(n, i18n.language)}
-      />
-      <Figure
-        label={t('sandboxes.disk')}
-        value={u.disk_bytes}
-        most={u.limits.disk_bytes}
-        show={(n) => bytes(n, i18n.language)}
-      />
-      <Figure
-        label={t('sandboxes.processes')}
-        value={u.processes}
-        most={u.limits.processes}
-        show={(n) => count(n, i18n.language)}
-      />
-    </dl>
-  );
-}
-
-function Figure({
-  label,
-  value,
-  most,
-  show,
-}: {
-  label: string;
-  value: number | null;
-  most: number | null;
-  show: (n: number) => string;
-}) {
-  if (value === null) return null;
-  return (
-    <div className="flex gap-1.5">
-      <dt className="text-ink-soft">{label}</dt>
-      <dd className="tabular-nums">
-        {show(value)}
-        {most !== null && <span className="text-ink-soft"> / {show(most)}</span>}
-      </dd>
-    </div>
+    <ul aria-label={t('list.title')} className="mt-1.5 flex flex-wrap gap-x-4 gap-y-1 text-sm">
+      {items.map((c) => (
+        <li key={c.id} className="min-w-0">
+          <a href={`#/c/${c.id}`} className="text-accent-text underline [overflow-wrap:anywhere]">
+            {c.title || t('list.untitled')}
+          </a>
+        </li>
+      ))}
+      {found.data?.next_page_id && <li aria-hidden>…</li>}
+    </ul>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import type { FormEvent, ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Schema } from '../api/client';
 import { type Settings, sandboxSpecs, settings, useStoreSettings } from '../api/queries';
@@ -7,6 +7,7 @@ import { explainError } from '../lib/errors';
 import { Button } from '../ui/Button';
 import { CheckField, SelectField, TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
+import { useDraft } from './drafts';
 
 export function GeneralSettings() {
   const { t } = useTranslation();
@@ -83,8 +84,8 @@ function changesOf(before: Values, now: Values): Schema['SettingsChange'] {
 
 function Form({ stored }: { stored: Settings | null }) {
   const { t } = useTranslation();
-  const [before, setBefore] = useState(() => valuesOf(stored));
-  const [now, setNow] = useState(before);
+  const before = valuesOf(stored);
+  const { now, set: setNow, saved } = useDraft('general', before);
   const specs = useQuery(sandboxSpecs);
   const store = useStoreSettings();
   const set = <K extends keyof Values>(key: K, value: Values[K]) => setNow({ ...now, [key]: value });
@@ -93,7 +94,7 @@ function Form({ stored }: { stored: Settings | null }) {
     event.preventDefault();
     store.mutate(changes, {
       onSuccess: () => {
-        setBefore(now);
+        saved();
         toast(t('settings.saved'));
       },
     });

@@ -10,13 +10,14 @@ import { relabel } from '../lib/labels';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
+import { useDraft } from './drafts';
 
 export function ModelSettings() {
   const { t } = useTranslation();
   const stored = useQuery(settings);
   if (stored.error) return <p className="text-bad">{explainError(stored.error, t)}</p>;
   if (stored.isPending) return null;
-  return <Form key={stored.dataUpdatedAt === 0 ? '' : stored.data?.agent_settings.llm.model} stored={stored.data} />;
+  return <Form stored={stored.data} />;
 }
 
 function Form({ stored }: { stored: Settings | null }) {
@@ -24,8 +25,8 @@ function Form({ stored }: { stored: Settings | null }) {
   const list = useId();
   const info = useQuery(serverInfo);
   const llm = stored?.agent_settings.llm;
-  const [model, setModel] = useState(llm?.model ?? '');
-  const [url, setUrl] = useState(llm?.base_url ?? '');
+  const { now, set, saved } = useDraft('model', { model: llm?.model ?? '', url: llm?.base_url ?? '' });
+  const { model, url } = now;
   const [key, setKey] = useState('');
   const store = useStoreSettings();
   const query = useDeferredValue(model.trim());
@@ -60,6 +61,7 @@ function Form({ stored }: { stored: Settings | null }) {
       {
         onSuccess: () => {
           setKey('');
+          saved();
           toast(t('settings.saved'));
           // A key that does not work is told at once.
           if (model.trim() !== '') test.mutate();
@@ -81,7 +83,7 @@ function Form({ stored }: { stored: Settings | null }) {
           value={model}
           autoComplete="off"
           spellCheck={false}
-          onChange={(event) => setModel(event.target.value)}
+          onChange={(event) => set({ ...now, model: event.target.value })}
         />
         <datalist id={list}>
           {models.data?.items
@@ -109,7 +111,7 @@ function Form({ stored }: { stored: Settings | null }) {
         type="url"
         placeholder="https://"
         value={url}
-        onChange={(event) => setUrl(event.target.value)}
+        onChange={(event) => set({ ...now, url: event.target.value })}
       />
       {store.error && (
         <p role="alert" className="text-sm whitespace-pre-wrap text-bad">

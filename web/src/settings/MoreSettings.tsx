@@ -3,11 +3,13 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask } from '../api/client';
 import { type Settings, settings, useStoreSettings } from '../api/queries';
+import { chime } from '../lib/chime';
 import { explainError } from '../lib/errors';
 import { AreaField } from '../ui/AreaField';
 import { Button } from '../ui/Button';
 import { CheckField, SelectField, TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
+import { useDraft } from './drafts';
 import { Group } from './GeneralSettings';
 import { type MoreValues, moreChanges, moreOf } from './more';
 import { Refusal } from './Notice';
@@ -30,8 +32,8 @@ export function MoreSettings() {
 
 function Form({ stored }: { stored: Settings | null }) {
   const { t } = useTranslation();
-  const [before, setBefore] = useState(() => moreOf(stored));
-  const [now, setNow] = useState(before);
+  const before = moreOf(stored);
+  const { now, set: setNow, saved } = useDraft('more', before);
   const store = useStoreSettings();
   const profiles = useQuery({
     queryKey: ['profiles'],
@@ -43,7 +45,7 @@ function Form({ stored }: { stored: Settings | null }) {
     event.preventDefault();
     store.mutate(changes, {
       onSuccess: () => {
-        setBefore(now);
+        saved();
         toast(t('settings.saved'));
       },
     });
@@ -69,6 +71,17 @@ function Form({ stored }: { stored: Settings | null }) {
           help={t(`${g}.skillsHelp`)}
           value={now.skills}
           onChange={(event) => set('skills', event.target.value)}
+        />
+      </Group>
+      <Group title={t(`${g}.notifications`)}>
+        <CheckField
+          label={t(`${g}.enable_sound_notifications`)}
+          help={t(`${g}.soundHelp`)}
+          checked={now.sound}
+          onChange={(event) => {
+            set('sound', event.target.checked);
+            if (event.target.checked) chime(); // how it sounds
+          }}
         />
       </Group>
       <Group title={t('settings.general.sandboxes')}>
@@ -116,11 +129,6 @@ function Form({ stored }: { stored: Settings | null }) {
           spellCheck={false}
           value={now.agent}
           onChange={(event) => set('agent', event.target.value)}
-        />
-        <CheckField
-          label={t(`${g}.enable_sound_notifications`)}
-          checked={now.sound}
-          onChange={(event) => set('sound', event.target.checked)}
         />
         <CheckField
           label={t(`${g}.enable_proactive_conversation_starters`)}

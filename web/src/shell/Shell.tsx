@@ -1,16 +1,24 @@
 import clsx from 'clsx';
-import { Boxes, Settings as Gear, LogOut, MessagesSquare, Monitor, Plus } from 'lucide-react';
-import { lazy, type ReactNode, Suspense, useEffect } from 'react';
+import { Boxes, Settings as Gear, Keyboard, LogOut, MessagesSquare, Monitor, Plus } from 'lucide-react';
+import { lazy, type ReactNode, Suspense, useCallback, useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { forgetWritten } from '../conversation/Composer';
 import { ConversationList } from '../conversations/ConversationList';
+import { deletions } from '../conversations/deletions';
 import { NewConversation } from '../conversations/NewConversation';
 import { type Language, languages, setLanguage } from '../i18n';
-import { go, type Route, useRoute } from '../lib/router';
+import { type Route, useRoute } from '../lib/router';
 import { setTheme, type Theme, useTheme } from '../lib/theme';
 import { signOut } from '../session/session';
+import { forgetDrafts } from '../settings/drafts';
 import { IconButton } from '../ui/Button';
 import { Menu, MenuChoice, MenuItem, MenuSeparator } from '../ui/Menu';
 import { Tooltip } from '../ui/Tooltip';
+import { Attention } from './Attention';
+import { Boundary } from './Boundary';
+import { useShortcuts } from './keys';
+import { Offline } from './Offline';
+import { Shortcuts } from './Shortcuts';
 
 const ConversationPage = lazy(() =>
   import('../conversation/ConversationPage').then((m) => ({ default: m.ConversationPage })),
@@ -22,7 +30,9 @@ const SandboxesPage = lazy(() => import('../sandboxes/SandboxesPage').then((m) =
 export function Shell() {
   const { t } = useTranslation();
   const route = useRoute();
-  useShortcuts();
+  const [help, setHelp] = useState(false);
+  const showHelp = useCallback(() => setHelp(true), []);
+  useShortcuts(showHelp);
   const listOnly = route.page === 'home';
   return (
     <div className="flex h-full flex-col">
@@ -33,7 +43,10 @@ export function Shell() {
       >
         {t('shell.skip')}
       </button>
-      <Header route={route} />
+      <Header route={route} onHelp={showHelp} />
+      <Offline />
+      <Attention route={route} />
+      {help && <Shortcuts onDone={() => setHelp(false)} />}
       <div className="flex min-h-0 flex-1">
         <aside
           aria-label={t('list.title')}
@@ -49,9 +62,11 @@ export function Shell() {
           tabIndex={-1}
           className={clsx('min-w-0 flex-1 flex-col bg-surface outline-none md:flex', listOnly ? 'hidden' : 'flex')}
         >
-          <Suspense fallback={null}>
-            <Page route={route} />
-          </Suspense>
+          <Boundary key={route.page}>
+            <Suspense fallback={null}>
+              <Page route={route} />
+            </Suspense>
+          </Boundary>
         </main>
       </div>
     </div>
@@ -71,7 +86,7 @@ function Page({ route }: { route: Route }): ReactNode {
   }
 }
 
-function Header({ route }: { route: Route }) {
+function Header({ route, onHelp }: { route: Route; onHelp: () => void }) {
   const { t, i18n } = useTranslation();
   const theme = useTheme();
   const themes: Record<Theme, string> = { system: t('theme.system'), light: t('theme.light'), dark: t('theme.dark') };
@@ -117,12 +132,23 @@ function Header({ route }: { route: Route }) {
           onChange={(language) => void setLanguage(language)}
         />
         <MenuSeparator />
-        <MenuItem icon={<LogOut size={15} aria-hidden />} onSelect={signOut}>
+        <MenuItem icon={<Keyboard size={15} aria-hidden />} onSelect={onHelp}>
+          {t('shortcuts.title')}
+        </MenuItem>
+        <MenuItem icon={<LogOut size={15} aria-hidden />} onSelect={() => void leave()}>
           {t('shell.signOut')}
         </MenuItem>
       </Menu>
     </header>
   );
+}
+
+// What was not done yet needs the key; what was not sent is not for whoever comes next.
+async function leave(): Promise<void> {
+  await deletions.now();
+  forgetWritten();
+  forgetDrafts();
+  signOut();
 }
 
 function NavLink({ to, current, label, icon }: { to: string; current: boolean; label: string; icon: ReactNode }) {
@@ -144,23 +170,4 @@ function NavLink({ to, current, label, icon }: { to: string; current: boolean; l
       </a>
     </Tooltip>
   );
-}
-
-// Alt+N: a new conversation. "/": search. Neither while something is typed.
-function useShortcuts(): void {
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement;
-      const typing = target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
-      if (event.altKey && !event.ctrlKey && !event.metaKey && event.code === 'KeyN') {
-        event.preventDefault();
-        go('#/new');
-      } else if (event.key === '/' && !typing && !event.ctrlKey && !event.metaKey) {
-        event.preventDefault();
-        document.getElementById('search')?.focus();
-      }
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
-  }, []);
 }

@@ -1,5 +1,5 @@
 import { Tabs as Radix } from 'radix-ui';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 
 interface Props {
   value: string;
@@ -9,9 +9,19 @@ interface Props {
 }
 
 export function Tabs({ value, onChange, label, tabs }: Props) {
+  const list = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: which one is chosen shows in the page
+  useEffect(() => {
+    // On a phone not all of them fit.
+    list.current?.querySelector('[data-state=active]')?.scrollIntoView?.({ block: 'nearest', inline: 'center' });
+  }, [value]);
   return (
     <Radix.Root value={value} onValueChange={onChange} className="flex min-h-0 flex-1 flex-col">
-      <Radix.List aria-label={label} className="flex shrink-0 gap-1 overflow-x-auto border-b border-line px-2">
+      <Radix.List
+        ref={list}
+        aria-label={label}
+        className="flex shrink-0 gap-1 overflow-x-auto border-b border-line px-2"
+      >
         {tabs.map((tab) => (
           <Radix.Trigger
             key={tab.value}
