@@ -71,9 +71,6 @@ type Socket struct {
 	WriteTimeout time.Duration // a client that does not read for so long is dropped; 0 = 20 s
 }
 
-// closeAuth is the close code of the agent protocol (1.5) for a key that opens nothing.
-const closeAuth websocket.StatusCode = 4001
-
 // errClosed is why a socket ends when the client leaves.
 var errClosed = errors.New("the client closed the socket")
 
@@ -99,7 +96,7 @@ func (s *Socket) Serve(ctx context.Context) error {
 		_ = s.Conn.Close(websocket.StatusGoingAway, fmt.Sprintf("stopping; resume with after_seq=%d", s.Source.After()))
 		err = nil
 	case errors.Is(err, ErrRevoked):
-		_ = s.Conn.Close(closeAuth, "The key is not valid any more")
+		_ = s.Conn.Close(CloseAuth, "The key is not valid any more")
 		err = nil
 	case errors.Is(err, errClosed) || errors.Is(err, context.Canceled):
 		err = nil

@@ -55,48 +55,47 @@ func (h *handlers) terminal(w http.ResponseWriter, r *httpkit.Request) error {
 	if h.Terminals == nil || h.Auth == nil {
 		return fault.New(fault.Unsupported, "terminal_not_built", "This server gives no terminals of sandboxes.")
 	}
-	conn, cut, owner, err := h.acceptTerminal(w, r.Request)
+	conn, cut, who, err := h.acceptTerminal(w, r.Request)
 	if conn == nil {
 		return err
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(console.MaxInput)
 	t := &terminalSocket{conn: conn, cut: cut, window: newSendWindow(q.Window)}
-	return t.serve(r.Context(), h, console.Request{Owner: owner, SandboxID: r.PathValue("sandbox_id"), Dir: q.Dir, Rows: q.Rows, Cols: q.Cols})
+	return t.serve(r.Context(), h, who, console.Request{Owner: who.UserID, SandboxID: r.PathValue("sandbox_id"), Dir: q.Dir, Rows: q.Rows, Cols: q.Cols})
 }
 
 // acceptTerminal upgrades a request and finds out who asks. conn is nil if that failed,
 // with an error unless it is answered already.
-func (h *handlers) acceptTerminal(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, cut func(), owner string, err error) {
+func (h *handlers) acceptTerminal(w http.ResponseWriter, r *http.Request) (conn *websocket.Conn, cut func(), who httpkit.Principal, err error) {
 	key := httpkit.SocketKey(r)
 	known := key != "" || h.Auth.Everybody.Known()
 	if known {
-		if owner, err = h.terminalOwner(r.Context(), key); err != nil {
-			return nil, nil, "", err
+		if who, err = h.terminalUser(r.Context(), key); err != nil {
+			return nil, nil, who, err
 		}
 	}
 	if conn, cut = httpkit.AcceptSocket(w, r); conn == nil || known {
-		return conn, cut, owner, nil
+		return conn, cut, who, nil
 	}
 	if key, err = httpkit.FirstKey(r.Context(), conn, h.AuthWait); err == nil {
-		owner, err = h.terminalOwner(r.Context(), key)
+		who, err = h.terminalUser(r.Context(), key)
 	}
 	if err != nil {
 		_ = conn.Close(httpkit.CloseAuth, "Authentication failed")
 		_ = conn.CloseNow()
-		return nil, nil, "", nil //nolint:nilerr // the client was told
+		return nil, nil, who, nil //nolint:nilerr // the client was told
 	}
-	return conn, cut, owner, nil
+	return conn, cut, who, nil
 }
 
-// terminalOwner is the user that a key belongs to; a sandbox's own key opens no
-// terminal.
-func (h *handlers) terminalOwner(ctx context.Context, key string) (string, error) {
+// terminalUser is the user that a key belongs to; a sandbox's own key opens no terminal.
+func (h *handlers) terminalUser(ctx context.Context, key string) (httpkit.Principal, error) {
 	p, err := h.Auth.Resolve(ctx, key)
 	if err == nil && p.UserID == "" {
 		err = fault.New(fault.Unauthenticated, "unauthorized", "Unauthorized")
 	}
-	return p.UserID, err
+	return p, err
 }
 
 // terminalSocket is a terminal's client. Three goroutines serve it: one reads frames,
@@ -114,8 +113,8 @@ var errLeft = errors.New("the client closed the terminal")
 
 // serve runs until the shell has ended, the client leaves, or the server stops. It
 // returns errors that are ours.
-func (t *terminalSocket) serve(ctx context.Context, h *handlers, req console.Request) error {
-	ctx, leave, err := h.Streams.Join(ctx, "ws", "terminal:"+req.SandboxID)
+func (t *terminalSocket) serve(ctx context.Context, h *handlers, who httpkit.Principal, req console.Request) error {
+	ctx, leave, err := h.Streams.Join(ctx, who, "ws", "terminal:"+req.SandboxID)
 	if err != nil {
 		return t.end(err)
 	}
@@ -252,6 +251,9 @@ func (t *terminalSocket) end(err error) error {
 		code := t.session.ExitCode()
 		_ = t.tell(terminalNote{Type: "exit", ExitCode: &code})
 		_ = t.conn.Close(websocket.StatusNormalClosure, "exit")
+		return nil
+	case errors.Is(err, httpkit.ErrRevoked):
+		_ = t.conn.Close(httpkit.CloseAuth, "The key is not valid any more")
 		return nil
 	case errors.Is(err, httpkit.ErrDraining):
 		_ = t.conn.Close(websocket.StatusGoingAway, "stopping")
