@@ -434,3 +434,16 @@ func TestTerminalNotBuilt(t *testing.T) {
 	w := newWorldWith(t, func(c *config) { c.v1.Terminals = nil })
 	w.call(501, "GET", w.terminalPath(w.sandbox().ID, ""), nil)
 }
+
+func TestTerminalEndsWithItsKey(t *testing.T) {
+	w := newWorld(t)
+	s := w.sandbox()
+	made := w.call(200, "POST", keysPath, map[string]any{"name": "lent"})
+	lent, mine := w.terminalAs(made.text("key"), s.ID, ""), w.terminal(s.ID, "")
+	lent.note("ready")
+	mine.note("ready")
+	w.call(200, "DELETE", keysPath+"/"+fmt.Sprint(made.at("id")), nil)
+	lent.closes(4001, "The key is not valid any more")
+	mine.types("echo \"<$((20+3))>\"\n")
+	mine.shows("<23>\r\n")
+}
