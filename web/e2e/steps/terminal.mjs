@@ -11,6 +11,13 @@ const shows = (page, text) =>
     text,
   );
 
+/** Waits for the shell to ask: what is typed while it interrupts a program may be lost. */
+const asks = (page) =>
+  page.waitForFunction(() => {
+    const rows = [...document.querySelectorAll('.xterm-rows > div')].map((row) => row.textContent.trim());
+    return /[#$]$/.test(rows.findLast((text) => text !== '') ?? '');
+  });
+
 async function type(page, text) {
   await page.keyboard.type(text);
   await page.keyboard.press('Enter');
@@ -61,13 +68,14 @@ await step('terminal: a shell in the sandbox, its colours, size, keys and end', 
   await page.keyboard.press('Enter');
   await shows(page, 'sleep 1000');
   await page.keyboard.press('Control+c');
+  await asks(page);
   await type(page, 'echo "co""de $?"');
   await shows(page, 'code 130');
 
   // The shell goes on while the panel is away; the focus can leave by a key.
   await type(page, 'KEPT=yes');
   await page.keyboard.press('Control+Shift+L');
-  await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'End the shell and close');
+  await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'Terminal');
   await page.keyboard.press('Escape');
   await panel.waitFor({ state: 'hidden' });
   await page.waitForFunction(() => document.activeElement?.getAttribute('data-panel') === 'terminal');
@@ -102,6 +110,7 @@ await step('terminal: a flood, a pause, 360 px', async (go) => {
   await type(page, 'yes');
   await shows(page, 'yyy');
   await page.keyboard.press('Control+c');
+  await asks(page);
   await type(page, 'echo "calm ag""ain"');
   await shows(page, 'calm again');
   assert.ok((await page.evaluate('document.documentElement.scrollWidth')) <= 360);

@@ -32,7 +32,6 @@ export function TerminalPanel({ conversation: c, shown, onHide, onClose }: Props
   const { t } = useTranslation();
   const client = useQueryClient();
   const panel = useRef<HTMLElement>(null);
-  const close = useRef<HTMLButtonElement>(null);
   const screen = useRef<ScreenHandle>(null);
   const [state, setState] = useState<State>(begun);
   const [reader, setReader] = useState(readerWanted);
@@ -135,7 +134,7 @@ export function TerminalPanel({ conversation: c, shown, onHide, onClose }: Props
         >
           <PersonStanding size={16} aria-hidden />
         </IconButton>
-        <IconButton ref={close} label={t('console.close')} onClick={onClose}>
+        <IconButton label={t('console.close')} onClick={onClose}>
           <X size={16} aria-hidden />
         </IconButton>
       </div>
@@ -148,7 +147,7 @@ export function TerminalPanel({ conversation: c, shown, onHide, onClose }: Props
           dir={c.workspace?.working_dir ?? ''}
           reader={reader}
           tell={(change) => setState((before) => ({ ...before, ...change }))}
-          leave={() => close.current?.focus()}
+          leave={() => panel.current?.focus()}
           copied={(text) => void copy(text)}
         />
       )}

@@ -3,7 +3,7 @@ import '@xterm/xterm/css/xterm.css';
 import { FitAddon } from '@xterm/addon-fit';
 import { type ITheme, Terminal } from '@xterm/xterm';
 import { call, type Line, type Note } from './socket';
-import { documentFor } from './styles';
+import { openIn } from './styles';
 
 export interface State {
   phase: 'connecting' | 'open' | 'ended';
@@ -94,7 +94,6 @@ export class Emulator {
     this.#options = options;
     const style = getComputedStyle(document.documentElement);
     const terminal = new Terminal({
-      documentOverride: documentFor(document),
       fontFamily: style.getPropertyValue('--font-mono').trim(),
       fontSize: 13,
       lineHeight: 1.2,
@@ -108,7 +107,7 @@ export class Emulator {
     });
     this.#terminal = terminal;
     terminal.loadAddon(this.#fit);
-    terminal.open(host);
+    openIn(host, terminal);
     terminal.textarea?.setAttribute('aria-label', options.label);
     terminal.attachCustomKeyEventHandler((event) => this.#key(event));
     terminal.onData((text) => this.#line?.type(new TextEncoder().encode(text)));
