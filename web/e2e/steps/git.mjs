@@ -52,6 +52,9 @@ await step('git providers: a token is tried before and after it is stored', asyn
   await page.getByText('The token cannot be used').waitFor();
   await page.getByText('rejected the token').waitFor();
   await accessible(page, 'a token that is rejected');
+  // The answer has the status of a wrong key; the user stays signed in.
+  await page.getByRole('button', { name: 'Check and store' }).click();
+  await page.getByRole('alert').getByText('rejected the token').waitFor();
   await page.getByLabel('Host').fill('http://127.0.0.1:9');
   await page.getByText('The token cannot be used').waitFor({ state: 'detached' });
   await tryIt.click();
