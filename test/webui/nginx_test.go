@@ -111,7 +111,7 @@ func runNginx(t *testing.T, program, dir, conf, public string) {
 			t.Logf("nginx:\n%s", said.String())
 		}
 	})
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its certificate is of this test
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // its certificate is of this test
 	defer client.CloseIdleConnections()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if resp, err := client.Get(public + "/ready"); err == nil {

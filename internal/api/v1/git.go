@@ -22,6 +22,7 @@ type Git interface {
 	User(ctx context.Context, owner string) (forge.User, error)
 	Organizations(ctx context.Context, owner string) (provider string, names []string, err error)
 	Check(ctx context.Context, provider string, t account.ProviderToken) (forge.User, error)
+	Try(ctx context.Context, provider string, t account.ProviderToken) forge.Trial
 	Issue(owner, provider string) (token string, expires time.Time, err error)
 	Redeem(ctx context.Context, access string) (account.Secret, error)
 }

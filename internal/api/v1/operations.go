@@ -126,6 +126,7 @@ func (h *handlers) gitOperations() httpkit.Handlers {
 		"delete_git_providers":      h.deleteGitProviders,
 		"issue_git_access_token":    h.withGit(h.issueAccessToken),
 		"get_git_token_for_webhook": h.withGit(h.redeemAccessToken),
+		"test_git_provider":         h.withGit(h.testGitProvider),
 	}
 }
 

@@ -69,9 +69,10 @@ type Server struct {
 	header   string // the Authorization that it takes
 	most     int    // items of a page
 
-	mu   sync.Mutex
-	seen []string
-	fail func(w http.ResponseWriter, r *http.Request) bool
+	mu     sync.Mutex
+	seen   []string
+	scopes []string
+	fail   func(w http.ResponseWriter, r *http.Request) bool
 }
 
 // New starts a service until the end of the test. Installations of one's own are below
@@ -117,6 +118,20 @@ func (s *Server) Fail(f func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = f
+}
+
+// Allow lets the service say that the token has these scopes; nil = it does not tell.
+func (s *Server) Allow(scopes []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.scopes = scopes
+}
+
+// Scopes are those of Allow.
+func (s *Server) Scopes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.scopes
 }
 
 // Seen are the requests until now: "GET /path".

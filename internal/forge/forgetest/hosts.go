@@ -29,7 +29,10 @@ func github(s *Server) map[string]route {
 	}
 	list := []string{"page", "per_page"}
 	return map[string]route{
-		"GET /v3/user": {nil, checked(func(*http.Request, http.ResponseWriter) any {
+		"GET /v3/user": {nil, checked(func(_ *http.Request, w http.ResponseWriter) any {
+			if scopes := s.Scopes(); scopes != nil {
+				w.Header().Set("X-OAuth-Scopes", strings.Join(scopes, ", "))
+			}
 			return object{"id": 7, "login": "ada", "avatar_url": "https://a.example.com/7", "company": nil, "name": "Ada", "email": "ada@example.com"}
 		})},
 		"GET /v3/user/orgs": {list, func(r *http.Request, w http.ResponseWriter) any {
@@ -157,6 +160,12 @@ func gitlab(s *Server) map[string]route {
 	return map[string]route{
 		"GET /api/v4/user": {nil, func(*http.Request, http.ResponseWriter) any {
 			return object{"id": 7, "username": "ada", "avatar_url": "https://a.example.com/7", "organization": "", "name": "Ada", "email": "ada@example.com"}
+		}},
+		"GET /api/v4/personal_access_tokens/self": {nil, func(*http.Request, http.ResponseWriter) any {
+			if scopes := s.Scopes(); scopes != nil {
+				return object{"id": 3, "name": "parley", "revoked": false, "active": true, "user_id": 7, "scopes": scopes}
+			}
+			return http.StatusNotFound // a token of another kind
 		}},
 		"GET /api/v4/groups": {append(list, "min_access_level"), func(r *http.Request, w http.ResponseWriter) any {
 			return pages(s, r, w, []object{{"full_path": "acme"}}, "per_page")

@@ -50,6 +50,22 @@ func (h *host) User(ctx context.Context) (forge.User, error) {
 		Name: u.Name, Email: u.Email}, err
 }
 
+// Scopes implements forge.Scoped. Only classic tokens have scopes.
+func (h *host) Scopes(ctx context.Context) ([]string, error) {
+	header, err := h.rest.Get(ctx, "/user", nil, nil)
+	told := header.Values("X-OAuth-Scopes")
+	if err != nil || len(told) == 0 {
+		return nil, err
+	}
+	scopes := []string{}
+	for scope := range strings.SplitSeq(strings.Join(told, ","), ",") {
+		if scope = strings.TrimSpace(scope); scope != "" {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes, nil
+}
+
 // paged asks for one page of a list.
 func (h *host) paged(ctx context.Context, path string, q url.Values, p forge.Page, v any) (next string, err error) {
 	if q == nil {

@@ -50,6 +50,15 @@ func (h *host) User(ctx context.Context) (forge.User, error) {
 		Name: u.Name, Email: u.Email}, err
 }
 
+// Scopes implements forge.Scoped. Tokens of logins with OAuth do not tell.
+func (h *host) Scopes(ctx context.Context) ([]string, error) {
+	var token struct {
+		Scopes []string `json:"scopes"`
+	}
+	_, err := h.rest.Get(ctx, "/personal_access_tokens/self", nil, &token)
+	return token.Scopes, err
+}
+
 func (h *host) paged(ctx context.Context, path string, q url.Values, p forge.Page, v any) (next string, err error) {
 	q.Set("per_page", strconv.Itoa(p.Limit))
 	q.Set("page", strconv.Itoa(rest.PageNumber(p.ID, 1)))

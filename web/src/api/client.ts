@@ -36,11 +36,25 @@ const credentials: Middleware = {
       request.headers.set('Authorization', `Bearer ${key}`);
     return request;
   },
-  onResponse({ request, response }) {
+  async onResponse({ request, response }) {
     const sent = request.headers.get('Authorization');
-    if (response.status === 401 && sent !== null) refuseKey(sent.slice('Bearer '.length));
+    if (response.status !== 401 || sent === null) return;
+    if (
+      !ofGitProvider(
+        await response
+          .clone()
+          .json()
+          .catch(() => null),
+      )
+    )
+      refuseKey(sent.slice('Bearer '.length));
   },
 };
+
+/** Whether a 401 is about the token of a git provider, which has the same status, and not about the key. */
+export function ofGitProvider(body: unknown): boolean {
+  return typeof body === 'string' || (isRecord(body) && typeof body.code === 'string' && body.code.startsWith('git_'));
+}
 
 export const api = createClient<paths>({ baseUrl: base });
 api.use(credentials);

@@ -547,6 +547,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/git/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["test_git_provider"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/mcp/test": {
         parameters: {
             query?: never;
@@ -1399,6 +1415,25 @@ export interface components {
             owner_type: "user" | "organization" | null;
             pushed_at: string | null;
             stargazers_count: number | null;
+        };
+        GitTest: {
+            error: {
+                action: string | null;
+                code: string;
+                detail: string;
+            } | null;
+            host: string | null;
+            latency_seconds: number;
+            login: string | null;
+            missing_scopes: string[];
+            ok: boolean;
+            provider: components["schemas"]["ProviderType.v1"];
+            scopes: string[] | null;
+        };
+        GitTestRequest: {
+            host?: string | null;
+            provider: components["schemas"]["ProviderType.v1"];
+            token?: string | null;
         };
         HookConfig: Record<string, unknown>;
         HostWorkspace: {
@@ -3170,6 +3205,31 @@ export interface operations {
             429: components["responses"]["ErrorAnswer"];
             501: components["responses"]["ErrorAnswer"];
             503: components["responses"]["ErrorAnswer"];
+        };
+    };
+    test_git_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GitTestRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GitTest"];
+                };
+            };
+            422: components["responses"]["InvalidAnswer"];
+            501: components["responses"]["ErrorAnswer"];
         };
     };
     test_mcp_server: {

@@ -26,6 +26,7 @@ const own = {
   git_user_name: 'settings.general.gitName',
   git_user_email: 'settings.general.gitEmail',
   provider_tokens: 'settings.git.token',
+  token: 'settings.git.token',
   title_llm_profile: 'setup.rest.title_llm_profile',
   disabled_skills: 'setup.rest.disabled_skills',
   sandbox_base_container_image: 'setup.rest.sandbox_base_container_image',

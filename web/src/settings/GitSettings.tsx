@@ -8,6 +8,7 @@ import { Button } from '../ui/Button';
 import { SelectField, TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
 import { Entries, Entry } from './Entry';
+import { GitTrialButton, GitTrialResult, useGitTrial } from './GitTrial';
 
 const providers: Partial<Record<Provider, string>> = {
   github: 'GitHub',
@@ -25,6 +26,8 @@ export function GitSettings() {
   const [provider, setProvider] = useState<Provider>('github');
   const [token, setToken] = useState('');
   const [host, setHost] = useState('');
+  const trial = useGitTrial();
+  const hostOrNull = host.trim() === '' ? null : host.trim();
   const set = (stored.data?.provider_tokens_set ?? {}) as Partial<Record<Provider, string | null>>;
   const renew = () => client.invalidateQueries({ queryKey: ['settings'] });
 
@@ -38,10 +41,11 @@ export function GitSettings() {
       Record<Provider, { token: string; host: string | null }>
     >;
   const add = useMutation({
-    mutationFn: () => store({ ...kept(), [provider]: { token, host: host.trim() === '' ? null : host.trim() } }),
+    mutationFn: () => store({ ...kept(), [provider]: { token, host: hostOrNull } }),
     onSuccess: () => {
       setToken('');
       setHost('');
+      trial.reset();
       toast(t('settings.saved'));
       return renew();
     },
@@ -66,14 +70,7 @@ export function GitSettings() {
       {!stored.isPending && (
         <Entries none={t('settings.git.none')}>
           {(Object.keys(set) as Provider[]).map((name) => (
-            <Entry
-              key={name}
-              title={providers[name] ?? name}
-              detail={set[name] || t('settings.git.publicHost')}
-              question={t('settings.git.deleteTitle', { name: providers[name] ?? name })}
-              consequence={t('settings.git.deleteText')}
-              onDelete={() => remove.mutate(name)}
-            />
+            <Stored key={name} provider={name} host={set[name] ?? null} onDelete={() => remove.mutate(name)} />
           ))}
         </Entries>
       )}
@@ -81,7 +78,10 @@ export function GitSettings() {
         <SelectField
           label={t('settings.git.provider')}
           value={provider}
-          onChange={(event) => setProvider(event.target.value as Provider)}
+          onChange={(event) => {
+            setProvider(event.target.value as Provider);
+            trial.reset();
+          }}
         >
           {Object.entries(providers).map(([value, label]) => (
             <option key={value} value={value}>
@@ -96,7 +96,10 @@ export function GitSettings() {
           autoComplete="off"
           required
           value={token}
-          onChange={(event) => setToken(event.target.value)}
+          onChange={(event) => {
+            setToken(event.target.value);
+            trial.reset();
+          }}
         />
         <TextField
           label={t('settings.git.host')}
@@ -104,17 +107,43 @@ export function GitSettings() {
           value={host}
           spellCheck={false}
           placeholder="git.example.com"
-          onChange={(event) => setHost(event.target.value)}
+          onChange={(event) => {
+            setHost(event.target.value);
+            trial.reset();
+          }}
         />
         {add.error && (
           <p role="alert" className="text-sm whitespace-pre-wrap text-bad">
             {explainError(add.error, t)}
           </p>
         )}
-        <Button kind="primary" type="submit" disabled={token === '' || add.isPending || stored.isPending}>
-          {t('settings.git.store')}
-        </Button>
+        <div className="flex flex-wrap gap-2">
+          <Button kind="primary" type="submit" disabled={token === '' || add.isPending || stored.isPending}>
+            {t('settings.git.store')}
+          </Button>
+          <GitTrialButton trial={trial} asked={{ provider, token, host: hostOrNull }} disabled={token === ''} />
+        </div>
+        <GitTrialResult trial={trial} />
       </form>
     </div>
+  );
+}
+
+/** A token that is stored: it may have expired since. */
+function Stored({ provider, host, onDelete }: { provider: Provider; host: string | null; onDelete: () => void }) {
+  const { t } = useTranslation();
+  const trial = useGitTrial();
+  const name = providers[provider] ?? provider;
+  return (
+    <Entry
+      title={name}
+      detail={host || t('settings.git.publicHost')}
+      question={t('settings.git.deleteTitle', { name })}
+      consequence={t('settings.git.deleteText')}
+      onDelete={onDelete}
+      actions={<GitTrialButton trial={trial} asked={{ provider }} name={name} />}
+    >
+      <GitTrialResult trial={trial} />
+    </Entry>
   );
 }
