@@ -1,7 +1,7 @@
 import clsx from 'clsx';
 import { GitFork } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { eventTime } from '../lib/format';
+import { clock, eventTime, moment } from '../lib/format';
 import { IconButton } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
@@ -29,8 +29,8 @@ export function Aside({
           'opacity-0 transition-opacity group-focus-within/item:opacity-100 group-hover/item:opacity-100 pointer-coarse:opacity-100',
       )}
     >
-      <time dateTime={time.toISOString()} title={time.toLocaleString(i18n.language)} className="px-1 tabular-nums">
-        {time.toLocaleTimeString(i18n.language, { hour: '2-digit', minute: '2-digit' })}
+      <time dateTime={time.toISOString()} title={moment(time, i18n.language)} className="px-1 tabular-nums">
+        {clock(time, i18n.language)}
       </time>
       {text && <CopyButton text={text} className="!size-7" />}
       {eventId && (

@@ -5,6 +5,7 @@ import { useTranslation } from 'react-i18next';
 import { ConversationList } from '../conversations/ConversationList';
 import { NewConversation } from '../conversations/NewConversation';
 import { type Language, languages, setLanguage } from '../i18n';
+import { lazyPage } from '../lib/lazyPage';
 import { go, type Route, useRoute } from '../lib/router';
 import { setTheme, type Theme, useTheme } from '../lib/theme';
 import { signOut } from '../session/session';
@@ -12,9 +13,12 @@ import { IconButton } from '../ui/Button';
 import { Menu, MenuChoice, MenuItem, MenuSeparator } from '../ui/Menu';
 import { Tooltip } from '../ui/Tooltip';
 
-const ConversationPage = lazy(() =>
-  import('../conversation/ConversationPage').then((m) => ({ default: m.ConversationPage })),
+const { Page: ConversationPage, preload } = lazyPage(() =>
+  import('../conversation/ConversationPage').then((m) => m.ConversationPage),
 );
+
+/** Loads what shows a conversation. */
+export const loadConversationPage = preload;
 const SettingsPage = lazy(() => import('../settings/SettingsPage').then((m) => ({ default: m.SettingsPage })));
 const SandboxesPage = lazy(() => import('../sandboxes/SandboxesPage').then((m) => ({ default: m.SandboxesPage })));
 
