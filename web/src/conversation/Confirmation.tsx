@@ -6,6 +6,7 @@ import { api, ask, type Conversation } from '../api/client';
 import { agentCall } from '../api/queries';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
+import { Whole } from './bounded';
 import { prettyArgs, toolKind } from './describe';
 import type { Step } from './fold';
 import { Body, RiskBadge, toolLabel } from './StepView';
@@ -50,7 +51,9 @@ export function Confirmation({ conversation, steps }: { conversation: Conversati
             <p className="flex items-center gap-2 text-sm font-medium">
               {toolLabel(step, toolKind(step), t)} <RiskBadge risk={step.risk} />
             </p>
-            <Body step={step} kind={toolKind(step)} />
+            <Whole value={true}>
+              <Body step={step} kind={toolKind(step)} />
+            </Whole>
             <details className="text-[13px] text-ink-soft">
               <summary>{t('confirm.call')}</summary>
               <pre

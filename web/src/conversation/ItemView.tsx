@@ -3,9 +3,9 @@ import { Braces, Pause, Route, Scissors, ShieldQuestion, Sparkles, Square, Trian
 import { memo, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Aside } from './Aside';
-import { Code } from './Code';
+import { BoundedCode, BoundedText } from './bounded';
 import type { Failure, Item, Message, Note, Raw, Status, Thought } from './fold';
-import { Image } from './Image';
+import { Images } from './Image';
 import { Markdown } from './Markdown';
 import { StepView } from './StepView';
 
@@ -85,12 +85,14 @@ function MessageView({ item, onFork }: { item: Message; onFork: (eventId: string
             : item.from !== 'agent' && 'rounded-md border border-line bg-canvas px-3 py-2 text-sm',
         )}
       >
-        {user ? <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</p> : <Markdown text={text} />}
+        {user ? (
+          <BoundedText text={text} className="whitespace-pre-wrap [overflow-wrap:anywhere]" />
+        ) : (
+          <Markdown text={text} />
+        )}
         {images.length > 0 && (
           <div className="mt-2 flex flex-wrap gap-2">
-            {images.map((url, i) => (
-              <Image key={i} url={url} />
-            ))}
+            <Images urls={images} />
           </div>
         )}
       </div>
@@ -131,7 +133,7 @@ function FailureView({ item }: { item: Failure }) {
       <TriangleAlert size={16} className="mt-0.5 shrink-0 text-bad" aria-hidden />
       <div className="min-w-0">
         <p className="font-medium text-bad">{t('timeline.failure')}</p>
-        <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{item.detail}</p>
+        <BoundedText text={item.detail} className="whitespace-pre-wrap [overflow-wrap:anywhere]" />
         <p className="mt-1 flex flex-wrap gap-x-3 text-xs text-ink-soft">
           <code className="font-mono">{item.code}</code>
           {item.action === 'settings' && (
@@ -194,7 +196,7 @@ function RawView({ item }: { item: Raw }) {
       </summary>
       {open && (
         <div className="prose mt-1 max-h-96 overflow-y-auto">
-          <Code text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
+          <BoundedCode text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
         </div>
       )}
     </details>

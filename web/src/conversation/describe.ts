@@ -39,7 +39,7 @@ export function subject(step: Step, workingDir: string): string {
     text(a.command) && toolKind(step) === 'terminal'
       ? text(a.command)
       : text(a.path) || text(a.file_path) || text(a.url) || text(a.pattern) || text(a.query) || text(a.description);
-  const short = visible(line || step.args)
+  const short = visible((line || step.args).slice(0, 500)) // a line has no room for more
     .replace(/\s+/g, ' ')
     .trim();
   return workingDir !== '' && short.startsWith(`${workingDir}/`) ? short.slice(workingDir.length + 1) : short;
