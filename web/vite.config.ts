@@ -29,10 +29,36 @@ function precompress(): Plugin {
   };
 }
 
+// The part that shows a conversation is loaded with the first one: it is what people
+// open Parley for, and else it would be found only when the first has run.
+function preloadConversation(): Plugin {
+  return {
+    name: 'preload-conversation',
+    apply: 'build',
+    transformIndexHtml: {
+      order: 'post',
+      handler(html, { bundle }) {
+        const chunks = Object.values(bundle ?? {}).filter((each) => each.type === 'chunk');
+        const page = chunks.find((each) =>
+          each.moduleIds.some((id) => id.endsWith('/conversation/ConversationPage.tsx')),
+        );
+        if (page === undefined) throw new Error('no chunk shows a conversation');
+        return [page.fileName, ...page.imports]
+          .filter((name) => !html.includes(name))
+          .map((name) => ({
+            tag: 'link',
+            attrs: { rel: 'modulepreload', crossorigin: true, href: `./${name}` },
+            injectTo: 'head' as const,
+          }));
+      },
+    },
+  };
+}
+
 export default defineConfig({
   // Relative addresses work below any base path.
   base: './',
-  plugins: [react(), tailwind(), precompress()],
+  plugins: [react(), tailwind(), preloadConversation(), precompress()],
   build: {
     emptyOutDir: true,
     assetsInlineLimit: 0,

@@ -10,7 +10,8 @@ import { Shell } from './shell/Shell';
 import { Toasts, toastError } from './ui/Toast';
 import { TooltipProvider } from './ui/Tooltip';
 
-const queries = new QueryClient({
+/** What was asked of the server. */
+export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2000,

@@ -20,3 +20,14 @@ it('finds the same frames wherever the text is cut', () => {
     }),
   );
 });
+
+// Else it takes minutes.
+it('looks at a long line once, however small its pieces are', () => {
+  const parser = new FrameParser();
+  const piece = 'x'.repeat(1000);
+  parser.push('id: 1\ndata: ');
+  let early = 0;
+  for (let i = 0; i < 20_000; i++) early += parser.push(piece).length;
+  expect(early).toBe(0);
+  expect(parser.push('\n\n')[0]?.data).toHaveLength(20_000_000);
+});

@@ -1,7 +1,7 @@
 import clsx from 'clsx';
 import { GitFork } from 'lucide-react';
 import { useTranslation } from 'react-i18next';
-import { eventTime } from '../lib/format';
+import { clock, eventTime, moment } from '../lib/format';
 import { IconButton } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
@@ -34,10 +34,10 @@ export function Aside({
     >
       <time
         dateTime={Number.isNaN(time.getTime()) ? undefined : time.toISOString()}
-        title={time.toLocaleString(i18n.language)}
+        title={moment(time, i18n.language)}
         className="px-1 tabular-nums"
       >
-        {time.toLocaleTimeString(i18n.language, { hour: '2-digit', minute: '2-digit' })}
+        {clock(time, i18n.language)}
       </time>
       {text && <CopyButton text={text} className="!size-7" />}
       {eventId && onFork && (

@@ -14,7 +14,15 @@ function load(): Promise<void> {
 }
 
 /** Code with its colours, which come when the highlighter is loaded. */
-export const Code = memo(function Code({ text, language }: { text: string; language: string }) {
+export const Code = memo(function Code({
+  text,
+  language,
+  copied = text,
+}: {
+  text: string;
+  language: string;
+  copied?: string; // if only a part is shown
+}) {
   const [, setLoaded] = useState(highlighter !== null);
   useEffect(() => {
     let here = true;
@@ -30,7 +38,7 @@ export const Code = memo(function Code({ text, language }: { text: string; langu
         <code>{coloured}</code>
       </pre>
       <CopyButton
-        text={text}
+        text={copied}
         className="absolute top-1 right-1 bg-sunken opacity-0 group-hover/code:opacity-100 focus-visible:opacity-100"
       />
     </div>

@@ -7,6 +7,7 @@ import { agentCall } from '../api/queries';
 import { visible } from '../lib/visible';
 import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
+import { Whole } from './bounded';
 import { prettyArgs, toolKind } from './describe';
 import type { Step } from './fold';
 import { Body, RiskBadge, toolLabel } from './StepView';
@@ -56,7 +57,9 @@ export function Confirmation({ conversation, steps }: { conversation: Conversati
                 {t('confirm.says')} {visible(step.summary)}
               </p>
             )}
-            <Body step={step} kind={toolKind(step)} />
+            <Whole value={true}>
+              <Body step={step} kind={toolKind(step)} />
+            </Whole>
             <details className="text-[13px] text-ink-soft">
               <summary>{t('confirm.call')}</summary>
               <pre

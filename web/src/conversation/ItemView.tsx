@@ -4,9 +4,9 @@ import { memo, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { relabel } from '../lib/labels';
 import { Aside, type OnFork } from './Aside';
-import { Code } from './Code';
+import { BoundedCode, BoundedText } from './bounded';
 import { type Failure, type Item, type Message, type Note, type Raw, type Status, type Thought, textOf } from './fold';
-import { Image } from './Image';
+import { Images } from './Image';
 import { Markdown } from './Markdown';
 import { StepView } from './StepView';
 
@@ -87,12 +87,14 @@ function MessageView({ item, onFork }: { item: Message; onFork: OnFork }) {
             : item.from !== 'agent' && 'rounded-md border border-line bg-canvas px-3 py-2 text-sm',
         )}
       >
-        {user ? <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{text}</p> : <Markdown text={text} />}
+        {user ? (
+          <BoundedText text={text} className="whitespace-pre-wrap [overflow-wrap:anywhere]" />
+        ) : (
+          <Markdown text={text} />
+        )}
         {images.length > 0 && (
           <div className="mt-2 flex flex-wrap gap-2">
-            {images.map((url, i) => (
-              <Image key={i} url={url} />
-            ))}
+            <Images urls={images} />
           </div>
         )}
       </div>
@@ -138,7 +140,7 @@ function FailureView({ item, onFork }: { item: Failure; onFork: OnFork }) {
       <TriangleAlert size={16} className="mt-0.5 shrink-0 text-bad" aria-hidden />
       <div className="min-w-0">
         <p className="font-medium text-bad">{t('timeline.failure')}</p>
-        <p className="whitespace-pre-wrap [overflow-wrap:anywhere]">{relabel(item.detail, t)}</p>
+        <BoundedText text={relabel(item.detail, t)} className="whitespace-pre-wrap [overflow-wrap:anywhere]" />
         <p className="mt-1 flex flex-wrap gap-x-3 text-xs text-ink-soft">
           <code className="font-mono">{item.code}</code>
           {item.action === 'settings' && (
@@ -209,7 +211,7 @@ function RawView({ item, onFork }: { item: Raw; onFork: OnFork }) {
       </summary>
       {open && (
         <div className="prose mt-1 max-h-96 overflow-y-auto">
-          <Code text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
+          <BoundedCode text={rawText(item)} language={item.kind === 'SystemPromptEvent' ? 'markdown' : 'json'} />
         </div>
       )}
       {open && item.kind !== 'Unreadable' && <Aside at={item.at} eventId={item.key} onFork={onFork} always />}

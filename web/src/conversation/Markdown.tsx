@@ -1,8 +1,8 @@
-import { memo, type ReactNode, useEffect, useState } from 'react';
+import { memo, type ReactNode, useEffect, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import ReactMarkdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
-import { Code } from './Code';
+import { BoundedCode, markdownParts, useBounded } from './bounded';
 
 // Texts of models are hostile: HTML in them is shown as text, addresses other than web
 // and mail ones are dropped, images are never loaded, and links say where they go.
@@ -14,7 +14,7 @@ const components: Components = {
     const language = /language-([\w+-]+)/.exec(className ?? '')?.[1];
     const text = String(children ?? '');
     return language !== undefined || text.includes('\n') ? (
-      <Code text={text.replace(/\n$/, '')} language={language ?? ''} />
+      <BoundedCode text={text.replace(/\n$/, '')} language={language ?? ''} />
     ) : (
       <code>{children}</code>
     );
@@ -31,7 +31,35 @@ const components: Components = {
 
 const plugins = [remarkGfm];
 
-export const Markdown = memo(function Markdown({ text }: { text: string }) {
+const short = 8000; // characters that are read as one
+
+/** A text of a model. A long one is read in parts, and shown in part at first. */
+export function Markdown({ text }: { text: string }) {
+  return text.length <= short ? <Part text={text} /> : <Long text={text} />;
+}
+
+function Long({ text }: { text: string }) {
+  const [part, more] = useBounded(text);
+  return (
+    <div>
+      <Parts text={part} />
+      {more}
+    </div>
+  );
+}
+
+function Parts({ text }: { text: string }) {
+  const parts = useMemo(() => markdownParts(text), [text]);
+  return (
+    <div className="space-y-[0.65em]">
+      {parts.map((part, i) => (
+        <Part key={i} text={part} />
+      ))}
+    </div>
+  );
+}
+
+const Part = memo(function Part({ text }: { text: string }) {
   return (
     <div className="prose">
       <ReactMarkdown remarkPlugins={plugins} components={components} urlTransform={safeUrl}>
@@ -99,5 +127,5 @@ export function Streaming({ text }: { text: string }) {
     const timer = setTimeout(() => setShown(text), 60);
     return () => clearTimeout(timer);
   }, [text]);
-  return <Markdown text={shown.length > text.length ? text : shown} />;
+  return <Parts text={shown.length > text.length ? text : shown} />;
 }

@@ -23,12 +23,12 @@ import { useTranslation } from 'react-i18next';
 import { duration, money } from '../lib/format';
 import { visible } from '../lib/visible';
 import { Aside, type OnFork } from './Aside';
-import { Code } from './Code';
-import { Diff, diffCounts, diffLines } from './Diff';
+import { BoundedCode, BoundedText } from './bounded';
+import { Diff, diffCounts, diffOf } from './Diff';
 import { changeOf, exitCode, prettyArgs, resultText, subject, type ToolKind, toolKind } from './describe';
 import { parts } from './events';
 import type { Risk, Step } from './fold';
-import { Image } from './Image';
+import { Images } from './Image';
 import { Markdown } from './Markdown';
 import { useSubAgent } from './subAgents';
 import { Terminal } from './Terminal';
@@ -139,7 +139,7 @@ function Foldable({ step, kind, waiting, running, onFork }: Props & { kind: Tool
           <Body step={step} kind={kind} />
           {kind === 'task' && <SubAgentLink step={step} />}
           {step.error !== '' && (
-            <p className="text-sm whitespace-pre-wrap text-bad [overflow-wrap:anywhere]">{step.error}</p>
+            <BoundedText text={step.error} className="text-sm whitespace-pre-wrap text-bad [overflow-wrap:anywhere]" />
           )}
           <Aside at={step.at} eventId={step.answer || undefined} onFork={onFork} always />
         </div>
@@ -182,7 +182,7 @@ export function RiskBadge({ risk }: { risk: Risk }) {
 function Counts({ step }: { step: Step }) {
   const change = changeOf(step);
   if (!change) return null;
-  const { added, removed } = diffCounts(diffLines(change.before, change.after));
+  const { added, removed } = diffCounts(diffOf(change.before, change.after));
   return (
     <span className="shrink-0 font-mono text-xs">
       <span className="text-good">+{added}</span> <span className="text-bad">-{removed}</span>
@@ -250,15 +250,13 @@ export function Body({ step, kind }: { step: Step; kind: ToolKind }) {
   return (
     <>
       <div className="prose">
-        <Code
+        <BoundedCode
           text={typeof step.action.patch === 'string' ? step.action.patch : prettyArgs(step)}
           language={typeof step.action.patch === 'string' ? 'diff' : 'json'}
         />
       </div>
       <Output text={output} />
-      {images.map((url, i) => (
-        <Image key={i} url={url} />
-      ))}
+      <Images urls={images} />
     </>
   );
 }

@@ -1,11 +1,30 @@
 import { memo, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { parseAnsi } from '../lib/ansi';
+import { bytes } from '../lib/format';
 import { visible } from '../lib/visible';
 import { Button } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
-const shownLines = 40;
+// What is shown of an output: its end, which says how it went, and more each time.
+const first = { lines: 40, characters: 20_000 };
+const further = { lines: 1000, characters: 100_000 };
+
+/** Where the last lines of a text begin; within a line, if they are too long. */
+export function tailOf(text: string, lines: number, characters: number): number {
+  let at = text.length;
+  for (let n = 0; n < lines; n++) {
+    at = text.lastIndexOf('\n', at - 1);
+    if (at <= 0) return Math.max(0, text.length - characters);
+  }
+  return Math.max(at + 1, text.length - characters);
+}
+
+function countLines(text: string, end: number): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0 && at < end; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
+}
 
 /** A command and what it printed, colours included. */
 export const Terminal = memo(function Terminal({
@@ -17,12 +36,15 @@ export const Terminal = memo(function Terminal({
   output: string;
   exitCode: number | null;
 }) {
-  const { t } = useTranslation();
-  const [all, setAll] = useState(false);
-  const lines = useMemo(() => output.replace(/\s+$/, '').split('\n'), [output]);
-  const hidden = all ? 0 : Math.max(0, lines.length - shownLines);
-  // The end says how it went.
-  const runs = useMemo(() => parseAnsi(lines.slice(hidden).join('\n')), [lines, hidden]);
+  const { t, i18n } = useTranslation();
+  const [more, setMore] = useState(0);
+  const text = useMemo(() => output.trimEnd(), [output]);
+  const from = useMemo(
+    () => tailOf(text, first.lines + more * further.lines, first.characters + more * further.characters),
+    [text, more],
+  );
+  const hidden = useMemo(() => countLines(text, from), [text, from]);
+  const runs = useMemo(() => parseAnsi(text.slice(from)), [text, from]);
   return (
     <div className="group/code relative overflow-hidden rounded-md border border-line bg-sunken font-mono text-[13px] leading-normal">
       {command !== '' && (
@@ -33,14 +55,14 @@ export const Terminal = memo(function Terminal({
           {visible(command)}
         </pre>
       )}
-      {hidden > 0 && (
+      {from > 0 && (
         <div className="border-b border-line px-2 py-1 font-sans">
-          <Button small kind="quiet" onClick={() => setAll(true)}>
-            {t('terminal.more', { count: hidden })}
+          <Button small kind="quiet" onClick={() => setMore(more + 1)}>
+            {hidden > 0 ? t('terminal.more', { count: hidden }) : t('more.text', { size: bytes(from, i18n.language) })}
           </Button>
         </div>
       )}
-      {lines.join('') !== '' && (
+      {text !== '' && (
         <pre tabIndex={0} className="max-h-[32rem] overflow-auto px-3 py-2 focus-visible:-outline-offset-2">
           {runs.map((run, i) => (
             <span key={i} className={run.classes || undefined}>

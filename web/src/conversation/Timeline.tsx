@@ -1,6 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { ArrowDown, TriangleAlert } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { type KeyboardEvent, useCallback, useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../ui/Button';
 import { toastError } from '../ui/Toast';
@@ -32,7 +32,8 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
     count: length,
     getScrollElement: () => box.current,
     estimateSize: (at) => estimate(items[at]),
-    getItemKey: (at) => items[at]?.key ?? 'draft',
+    // The list measures all again when this changes: only with the items, not with every frame.
+    getItemKey: useCallback((at: number) => items[at]?.key ?? 'draft', [items]),
     overscan: 8,
     paddingStart: 16,
     paddingEnd: 12,
@@ -59,7 +60,16 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
     const element = box.current;
     if (!element) return;
     setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < 80);
-    if (element.scrollTop < 1200 && older === 'some') void feed.loadOlder();
+    if (older === 'some' && element.scrollTop < Math.max(4000, 5 * element.clientHeight)) void feed.loadOlder();
+  };
+  // The first event, also where it is not loaded yet.
+  const home = (event: KeyboardEvent) => {
+    if (event.key !== 'Home' || event.target !== box.current || older !== 'some') return;
+    event.preventDefault();
+    void feed.reachStart().then(
+      () => setTimeout(() => virtual.scrollToIndex(0), 50), // the list has to know of them first
+      () => {}, // it can be tried again
+    );
   };
   // A tail that does not fill the page brings older pages by itself.
   useEffect(() => {
@@ -80,6 +90,7 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
       <section
         ref={box}
         onScroll={scrolled}
+        onKeyDown={home}
         tabIndex={0}
         aria-label={t('timeline.title')}
         className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2"
@@ -171,7 +182,8 @@ function useReach(feed: Feed, state: FeedState, id: string | undefined, show: (a
   useEffect(() => {
     if (id === undefined || !state.ready || done.current === id) return;
     done.current = id;
-    void feed.reach(id).then((there) => {
+    const loading = feed.reach(id).catch(() => false);
+    void loading.then((there) => {
       const { items } = feed.get().timeline;
       const at = there
         ? items.findIndex(

@@ -42,7 +42,8 @@ export function subject(step: Step, workingDir: string): string {
     text(a.command) && toolKind(step) === 'terminal'
       ? text(a.command)
       : text(a.path) || text(a.file_path) || text(a.url) || text(a.pattern) || text(a.query) || text(a.description);
-  const short = visible(line || step.summary || (toolKind(step) === 'plan' ? '' : step.args))
+  // A line has no room for more.
+  const short = visible((line || step.summary || (toolKind(step) === 'plan' ? '' : step.args)).slice(0, 500))
     .replace(/\s+/g, ' ')
     .trim();
   return workingDir !== '' && short.startsWith(`${workingDir}/`) ? short.slice(workingDir.length + 1) : short;

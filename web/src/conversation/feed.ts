@@ -1,12 +1,13 @@
 // One conversation as it is now: the tail of its log first, older pages when they are
 // asked for, and what comes live. It reconnects by itself and goes on after the last
 // event it knows.
-import { api, ask, base, type Conversation } from '../api/client';
+import { api, ask, type Conversation } from '../api/client';
 import { type Frame, Stream, type StreamState } from '../api/sse';
 import { currentKey, refuseKey } from '../session/session';
-import { isEvent, parseEvent, record, text } from './events';
-import { fold, type Status, type Timeline } from './fold';
+import { isEvent, type LogEvent, parseEvent, record, text } from './events';
+import { Fold, fold, type Status, type Timeline } from './fold';
 import { EventLog } from './log';
+import { countEvents, readRange, streamOf, takeCount, timeOf } from './range';
 
 export interface Draft {
   text: string;
@@ -26,7 +27,9 @@ export interface FeedState {
 }
 
 const tail = 200;
-const page = 100;
+const page = 100; // the most that the search gives
+const ahead = 3; // pages that are loaded before the page is drawn again
+const around = 30; // events before one that is gone to
 
 const empty: Timeline = fold(new EventLog(0));
 
@@ -34,6 +37,7 @@ export class Feed {
   readonly #id: string;
   readonly #listeners = new Set<() => void>();
   #log: EventLog | null = null;
+  #fold: Fold | null = null;
   #stream: Stream | null = null;
   #until = 0; // the number up to which events make the tail
   #dirty = false;
@@ -41,6 +45,7 @@ export class Feed {
   #closed = true;
   #opened = 0; // how often, so that what an earlier opening began ends
   #retry: ReturnType<typeof setTimeout> | null = null;
+  #reading: AbortController | null = null; // of a part that is gone to
   #state: FeedState = {
     ready: false,
     missing: false,
@@ -77,6 +82,7 @@ export class Feed {
     this.#stream = null;
     if (this.#timer !== null) clearTimeout(this.#timer);
     if (this.#retry !== null) clearTimeout(this.#retry);
+    this.#reading?.abort();
     this.#timer = null;
   }
 
@@ -86,11 +92,7 @@ export class Feed {
     if (this.#log === null) {
       let total: number;
       try {
-        total = await ask(
-          api.GET('/api/v1/conversation/{conversation_id}/events/count', {
-            params: { path: { conversation_id: this.#id } },
-          }),
-        );
+        total = await takeCount(this.#id);
       } catch (error) {
         if (left()) return;
         this.#set({ failed: error as Error, connection: 'waiting' });
@@ -99,16 +101,14 @@ export class Feed {
       }
       if (left()) return;
       this.#log = new EventLog(Math.max(0, total - tail));
+      this.#fold = new Fold(this.#log);
       this.#until = total;
       this.#set({ failed: null });
     }
     const log = this.#log;
     this.#stream = new Stream({
-      url: () => `${base}/api/v1/conversation/${this.#id}/events/stream?after_seq=${log.high - 1}`,
-      headers: (): Record<string, string> => {
-        const key = currentKey();
-        return key === null ? {} : { Authorization: `Bearer ${key}` };
-      },
+      url: () => streamOf(this.#id, log.high - 1).url,
+      headers: () => streamOf(this.#id, log.high - 1).headers,
       onFrame: (frame) => this.#frame(log, frame),
       onState: (connection) => {
         // Pieces of an answer that were missed do not come again.
@@ -126,11 +126,8 @@ export class Feed {
 
   #frame(log: EventLog, frame: Frame): void {
     if (frame.id !== '') {
-      const event = parseEvent(frame.data);
-      // What cannot be read is kept as an empty place: the log must have no gap.
-      const seq = Number(frame.id);
-      const stored = event ?? { id: `unreadable-${seq}`, kind: 'Unreadable', timestamp: '', source: 'environment' };
-      if (!log.add(seq, stored)) return;
+      const stored = add(log, Number(frame.id), frame.data);
+      if (stored === null) return;
       const ends = stored.source === 'agent' || stored.kind.endsWith('ErrorEvent') || stored.key === 'execution_status';
       if (ends && this.#state.draft) this.#set({ draft: null });
       if (this.#state.notice !== '') this.#set({ notice: '' });
@@ -180,10 +177,10 @@ export class Feed {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     const log = this.#log;
-    if (!log) return;
+    if (!log || !this.#fold) return;
     if (this.#dirty || !this.#state.ready) {
       this.#dirty = false;
-      const timeline = fold(log);
+      const timeline = this.#fold.timeline();
       const older = this.#state.older === 'loading' ? 'loading' : log.low > 0 ? 'some' : 'none';
       this.#state = { ...this.#state, ready: true, timeline, status: timeline.status ?? this.#state.status, older };
     }
@@ -199,45 +196,89 @@ export class Feed {
     for (const each of this.#listeners) each();
   }
 
-  /** Loads the page before the oldest known event. */
+  /** Loads pages before the oldest known event. */
   async loadOlder(): Promise<void> {
     const log = this.#log;
     if (!log || !this.#state.ready || this.#state.older !== 'some') return;
-    const oldest = log.at(log.low);
-    if (!oldest) return;
     this.#set({ older: 'loading' });
     try {
-      const got = await ask(
-        api.GET('/api/v1/conversation/{conversation_id}/events/search', {
-          params: {
-            path: { conversation_id: this.#id },
-            query: { sort_order: 'TIMESTAMP_DESC', page_id: oldest.id, limit: page },
-          },
-        }),
-      );
-      // The page begins with the event that is known and goes down by one.
-      if (got.items[0]?.id !== oldest.id) throw new Error('the log has changed');
-      const from = log.low;
-      got.items.forEach((event, i) => {
-        if (isEvent(event)) log.add(from - i, event);
-      });
-      this.#dirty = true;
-      this.#state = { ...this.#state, older: log.low > 0 ? 'some' : 'none' };
-      this.#flush();
+      for (let pages = 0; pages < ahead && log.low > 0 && !this.#closed; pages++) await this.#page(log);
     } catch {
-      this.#set({ older: 'some' }); // it is asked for again when the user scrolls
+      // it is asked for again when the user scrolls
+    }
+    this.#loaded(log);
+  }
+
+  async #page(log: EventLog): Promise<void> {
+    const from = log.low;
+    const oldest = log.at(from);
+    const got = await ask(
+      api.GET('/api/v1/conversation/{conversation_id}/events/search', {
+        params: {
+          path: { conversation_id: this.#id },
+          query: { sort_order: 'TIMESTAMP_DESC', page_id: oldest?.id, limit: page },
+        },
+      }),
+    );
+    // The page begins with the event that is known and goes down by one.
+    if (oldest === undefined || got.items[0]?.id !== oldest.id) throw new Error('the log has changed');
+    got.items.forEach((event, i) => {
+      if (isEvent(event)) log.add(from - i, event);
+    });
+    if (log.low === from) throw new Error('there is nothing before');
+  }
+
+  // Shows what came from elsewhere than the stream.
+  #loaded(log: EventLog): void {
+    this.#dirty = true;
+    this.#state = { ...this.#state, older: log.low > 0 ? 'some' : 'none' };
+    this.#flush();
+  }
+
+  /** Loads what lies between an event and what is known; reports whether it is there. */
+  async reach(eventId: string): Promise<boolean> {
+    const log = this.#log;
+    if (!log) return false;
+    if (log.numberOf(eventId) !== undefined) return true;
+    const at = await timeOf(this.#id, eventId);
+    if (at === null) return false;
+    // Two events may have the same time, and a clock may have been set back: where it is
+    // not found, it is looked for further on.
+    for (let from = (await countEvents(this.#id, at)) - around; ; from -= 1000) {
+      await this.#reachFrom(log, from);
+      if (log.numberOf(eventId) !== undefined) return true;
+      if (log.low === 0) return false;
     }
   }
 
-  /** Loads pages until an event is there; reports whether it is. */
-  async reach(eventId: string): Promise<boolean> {
-    for (let pages = 0; pages < 200; pages++) {
-      if (this.#log?.numberOf(eventId) !== undefined) return true;
-      const before = this.#log?.low ?? 0;
-      if (before === 0) return false;
-      await this.loadOlder();
-      if (this.#log?.low === before) return false;
-    }
-    return false;
+  /** Loads all that came before. */
+  async reachStart(): Promise<void> {
+    if (this.#log && this.#state.ready) await this.#reachFrom(this.#log, 0);
   }
+
+  async #reachFrom(log: EventLog, from: number): Promise<void> {
+    if (log.low === 0) return;
+    this.#reading?.abort();
+    const reading = new AbortController();
+    this.#reading = reading;
+    this.#set({ older: 'loading' });
+    const begin = Math.max(0, Math.min(from, log.low - 1));
+    try {
+      await readRange(this.#id, begin, log.low, (seq, data) => add(log, seq, data), reading.signal);
+    } finally {
+      if (this.#reading === reading) this.#loaded(log);
+    }
+  }
+}
+
+// What cannot be read is kept as an empty place: the log must have no gap. Returns the
+// event, null if it was known.
+function add(log: EventLog, seq: number, data: string): LogEvent | null {
+  const event = parseEvent(data) ?? {
+    id: `unreadable-${seq}`,
+    kind: 'Unreadable',
+    timestamp: '',
+    source: 'environment',
+  };
+  return log.add(seq, event) ? event : null;
 }

@@ -105,22 +105,53 @@ export function textOf(message: Message): string {
 
 /** Folds the known range. The result depends on the events alone, not on how they came. */
 export function fold(log: EventLog): Timeline {
-  const folder = new Folder(log.low === 0);
-  for (const [seq, event] of log.range()) folder.add(seq, event);
-  return folder.finish();
+  return new Fold(log).timeline();
 }
 
-class Folder {
+/** The fold of a log that grows: what comes at its end is added to what is there. */
+export class Fold {
+  readonly #log: EventLog;
+  #folder: Folder;
+  #low: number;
+  #next: number;
+
+  constructor(log: EventLog) {
+    this.#log = log;
+    this.#low = this.#next = log.low;
+    this.#folder = new Folder(log.low === 0);
+  }
+
+  /** The timeline as it is now. One that was returned before is not changed. */
+  timeline(): Timeline {
+    const log = this.#log;
+    if (log.low !== this.#low) {
+      // What is older may tell of anything that follows: whose output it was, what it cost.
+      this.#low = this.#next = log.low;
+      this.#folder = new Folder(log.low === 0);
+    }
+    for (; this.#next < log.high; this.#next++) {
+      const event = log.at(this.#next);
+      if (event) this.#folder.add(this.#next, event);
+    }
+    return this.#folder.timeline();
+  }
+}
+
+/** The state of a fold. Items that a timeline has are replaced, never changed. */
+export class Folder {
   readonly #items: Item[] = [];
-  readonly #steps = new Map<string, Step>(); // by tool call
-  readonly #byAction = new Map<string, Step>();
+  #shown = 0; // items before this place are in a timeline
+  readonly #open = new Set<number>(); // places of steps without an answer
+  readonly #failures: number[] = []; // places of what went wrong, in order
+  readonly #steps = new Map<string, number>(); // places in items by tool call
+  readonly #byAction = new Map<string, number>();
   #status: Status | null = null;
   #usage: Usage | null;
   #notes: Record<string, unknown> = {};
   #notesAt = '';
   #tasks: Task[] = [];
   #model: string | null = null;
-  #answer: Step | null = null; // first step of the last answer, which its cost is shown at
+  #answer: number | null = null; // place of the first step of the last answer, which its cost is shown at
 
   constructor(fromStart: boolean) {
     this.#usage = fromStart ? { cost: 0, prompt: 0, completion: 0 } : null;
@@ -140,6 +171,7 @@ class Folder {
       case 'ConversationStateUpdateEvent':
         return this.#state(common, event);
       case 'ConversationErrorEvent':
+        this.#failed(this.#items.length, true);
         this.#items.push({
           ...common,
           type: 'failure',
@@ -184,7 +216,9 @@ class Folder {
     }
     const call = record(event.tool_call);
     const step: Step = {
-      ...common,
+      key: common.key,
+      seq: common.seq,
+      at: common.at,
       type: 'step',
       tool: text(event.tool_name),
       callId: text(event.tool_call_id),
@@ -199,16 +233,25 @@ class Folder {
       cost: null,
       answer: '',
     };
-    this.#items.push(step);
-    this.#steps.set(step.callId, step);
-    this.#byAction.set(event.id, step);
-    this.#answer ??= step;
+    const at = this.#items.push(step) - 1;
+    this.#steps.set(step.callId, at);
+    this.#byAction.set(event.id, at);
+    this.#answer ??= at;
+    this.#open.add(at);
   }
 
   #outcome(common: Common, event: LogEvent): void {
     this.#answer = null;
-    const step = this.#byAction.get(text(event.action_id)) ?? this.#steps.get(text(event.tool_call_id));
-    if (!step) return; // its action is in a part of the log that is not loaded
+    const at = this.#byAction.get(text(event.action_id)) ?? this.#steps.get(text(event.tool_call_id));
+    if (at === undefined) return; // its action is in a part of the log that is not loaded
+    this.#open.delete(at);
+    const step = this.#step(at);
+    const failed = step.state === 'failed';
+    this.#answered(step, common, event);
+    if (failed !== (step.state === 'failed')) this.#failed(at, !failed);
+  }
+
+  #answered(step: Step, common: Common, event: LogEvent): void {
     step.answer = event.id;
     step.seconds = Math.max(0, (eventTime(common.at).getTime() - eventTime(step.at).getTime()) / 1000);
     if (event.kind === 'UserRejectObservation') {
@@ -262,25 +305,39 @@ class Folder {
       total.prompt += number(tokens.prompt_tokens) ?? 0;
       total.completion += number(tokens.completion_tokens) ?? 0;
     }
-    if (this.#usage && this.#answer) this.#answer.cost = Math.max(0, total.cost - this.#usage.cost);
+    if (this.#usage && this.#answer !== null)
+      this.#step(this.#answer).cost = Math.max(0, total.cost - this.#usage.cost);
     this.#usage = total;
   }
 
-  finish(): Timeline {
-    const waiting = this.#items.filter((item): item is Step => item.type === 'step' && item.state === 'open');
-    const failures: number[] = [];
-    this.#items.forEach((item, at) => {
-      if (item.type === 'failure' || (item.type === 'step' && item.state === 'failed')) failures.push(at);
-    });
+  // Notes that what is at a place went wrong, or did not after all; it is near the end.
+  #failed(at: number, wrong: boolean): void {
+    let place = this.#failures.length;
+    while (place > 0 && (this.#failures[place - 1] ?? 0) >= at) place--;
+    if (wrong) this.#failures.splice(place, 0, at);
+    else this.#failures.splice(place, 1);
+  }
+
+  // The step at a place, to be changed.
+  #step(at: number): Step {
+    const step = this.#items[at] as Step;
+    if (at >= this.#shown) return step;
+    const copy = { ...step };
+    this.#items[at] = copy;
+    return copy;
+  }
+
+  timeline(): Timeline {
+    this.#shown = this.#items.length;
     return {
-      items: this.#items,
+      items: this.#items.slice(),
       status: this.#status,
       usage: this.#usage,
       notes: this.#notes,
       notesAt: this.#notesAt,
       tasks: this.#tasks,
-      waiting,
-      failures,
+      waiting: Array.from(this.#open, (at) => this.#items[at] as Step),
+      failures: this.#failures.slice(),
       model: this.#model,
     };
   }

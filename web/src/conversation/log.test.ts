@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { LogEvent } from './events';
-import { fold } from './fold';
+import { Fold, Folder, fold } from './fold';
 import { EventLog } from './log';
 
 /** A log with runs of everything the fold looks at. */
@@ -110,5 +110,58 @@ describe('EventLog', () => {
     expect(log.add(5, event)).toBe(false);
     expect(log.add(-1, event)).toBe(false);
     expect(log.add(Number.NaN, event)).toBe(false);
+  });
+});
+
+/** So that a change of what was shown throws. */
+function frozen<T extends { items: readonly object[] }>(timeline: T): T {
+  for (const item of timeline.items) Object.freeze(item);
+  return Object.freeze(timeline);
+}
+
+describe('Fold', () => {
+  it('is the same as of the whole log after every event, and changes nothing that was shown', () => {
+    fc.assert(
+      fc.property(deliveries, ({ length, anchor, order, again }) => {
+        const events = story(length);
+        const log = new EventLog(anchor);
+        const growing = new Fold(log);
+        for (const n of [...order, ...again]) {
+          const event = events[n];
+          if (event) log.add(n, event);
+          if (n % 3 === 0) expect(frozen(growing.timeline())).toEqual(fold(log));
+        }
+        expect(growing.timeline()).toEqual(fold(log));
+      }),
+    );
+  });
+
+  it('looks at an event that comes at the end once, however long the log is', () => {
+    const work = vi.spyOn(Folder.prototype, 'add');
+    const events = story(2100);
+    const log = new EventLog(0);
+    const growing = new Fold(log);
+    events.forEach((event, n) => {
+      log.add(n, event);
+      if (n >= 2000) growing.timeline();
+    });
+    expect(work).toHaveBeenCalledTimes(events.length);
+    work.mockRestore();
+  });
+
+  it('knows what failed in the order of the log, however late it was answered', () => {
+    const log = new EventLog(0);
+    const add = (n: number, event: Record<string, unknown>) =>
+      log.add(n, { id: `e${n}`, timestamp: '2026-01-01T00:00:00', source: 'agent', ...event } as unknown as LogEvent);
+    const growing = new Fold(log);
+    for (let n = 0; n < 3; n++) add(n, { kind: 'ActionEvent', tool_call_id: `c${n}`, tool_name: 'terminal' });
+    add(3, { kind: 'ConversationErrorEvent' });
+    add(4, { kind: 'AgentErrorEvent', tool_call_id: 'c2', error: 'lost' });
+    expect(growing.timeline().failures).toEqual([2, 3]);
+    add(5, { kind: 'ObservationEvent', tool_call_id: 'c0', observation: { exit_code: 1 } });
+    expect(growing.timeline().failures).toEqual([0, 2, 3]);
+    add(6, { kind: 'ObservationEvent', tool_call_id: 'c2', observation: { exit_code: 0 } }); // it came after all
+    expect(growing.timeline().failures).toEqual([0, 3]);
+    expect(growing.timeline().waiting.map((step) => step.callId)).toEqual(['c1']);
   });
 });

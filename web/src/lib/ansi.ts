@@ -59,9 +59,12 @@ function apply(style: Style, codes: number[]): Style {
 /** What a carriage return leaves of a line: the last thing written over it. */
 function settle(text: string): string {
   return text
-    .replace(/\r+\n/g, '\n')
     .split('\n')
-    .map((line) => line.slice(line.lastIndexOf('\r', line.length - 2) + 1).replace(/\r$/, ''))
+    .map((line) => {
+      let end = line.length;
+      while (line[end - 1] === '\r') end--;
+      return line.slice(end === 0 ? 0 : line.lastIndexOf('\r', end - 1) + 1, end);
+    })
     .join('\n');
 }
 

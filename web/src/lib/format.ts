@@ -1,22 +1,47 @@
 import { useEffect, useState } from 'react';
 
+// Formats are dear to make, and rows of a long list have several each.
+const made = new Map<string, unknown>();
+function once<T>(language: string, what: string, make: () => T): T {
+  const name = `${language} ${what}`;
+  let format = made.get(name) as T | undefined;
+  if (format === undefined) {
+    format = make();
+    made.set(name, format);
+  }
+  return format;
+}
+
+/** The time of a day, in hours and minutes. */
+export function clock(time: Date, language: string): string {
+  const make = () => new Intl.DateTimeFormat(language, { hour: '2-digit', minute: '2-digit' });
+  return Number.isNaN(time.getTime()) ? '' : once(language, 'clock', make).format(time);
+}
+
+/** A day and the time of it; nothing for what is no time. */
+export function moment(time: Date, language: string): string {
+  const make = () => new Intl.DateTimeFormat(language, { dateStyle: 'short', timeStyle: 'medium' });
+  return Number.isNaN(time.getTime()) ? '' : once(language, 'moment', make).format(time);
+}
+
 /** Dollars, with enough digits for small amounts. */
 export function money(amount: number, language: string): string {
   const digits = amount === 0 || amount >= 1 ? 2 : amount >= 0.01 ? 3 : 5;
-  return new Intl.NumberFormat(language, {
-    style: 'currency',
-    currency: 'USD',
-    currencyDisplay: 'narrowSymbol',
-    minimumFractionDigits: 2,
-    maximumFractionDigits: digits,
-  }).format(amount);
+  const make = () =>
+    new Intl.NumberFormat(language, {
+      style: 'currency',
+      currency: 'USD',
+      currencyDisplay: 'narrowSymbol',
+      minimumFractionDigits: 2,
+      maximumFractionDigits: digits,
+    });
+  return once(language, `money ${digits}`, make).format(amount);
 }
 
 export function count(value: number, language: string): string {
-  return new Intl.NumberFormat(language, {
-    notation: value >= 10_000 ? 'compact' : 'standard',
-    maximumFractionDigits: 1,
-  }).format(value);
+  const notation = value >= 10_000 ? 'compact' : 'standard';
+  const make = () => new Intl.NumberFormat(language, { notation, maximumFractionDigits: 1 });
+  return once(language, `count ${notation}`, make).format(value);
 }
 
 export function bytes(value: number, language: string): string {
@@ -46,7 +71,8 @@ const steps: [Intl.RelativeTimeFormatUnit, number][] = [
 
 export function ago(then: Date, now: number, language: string): string {
   const seconds = (then.getTime() - now) / 1000;
-  const format = new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' });
+  const make = () => new Intl.RelativeTimeFormat(language, { numeric: 'auto', style: 'short' });
+  const format = once(language, 'ago', make);
   for (const [unit, size] of steps)
     if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
   return format.format(0, 'second');
@@ -54,13 +80,16 @@ export function ago(then: Date, now: number, language: string): string {
 
 /** Seconds as people say them: 0.4 s, 12 s, 3 min 5 s. */
 export function duration(seconds: number, language: string): string {
-  const unit = (value: number, name: string, digits: number) =>
-    new Intl.NumberFormat(language, {
-      style: 'unit',
-      unit: name,
-      unitDisplay: 'short',
-      maximumFractionDigits: digits,
-    }).format(value);
+  const unit = (value: number, name: string, digits: number) => {
+    const make = () =>
+      new Intl.NumberFormat(language, {
+        style: 'unit',
+        unit: name,
+        unitDisplay: 'short',
+        maximumFractionDigits: digits,
+      });
+    return once(language, `${name} ${digits}`, make).format(value);
+  };
   if (seconds < 10) return unit(Math.max(0, seconds), 'second', 1);
   if (seconds < 60) return unit(Math.round(seconds), 'second', 0);
   const minutes = Math.floor(seconds / 60);

@@ -7,6 +7,7 @@ import { ConversationList } from '../conversations/ConversationList';
 import { deletions } from '../conversations/deletions';
 import { NewConversation } from '../conversations/NewConversation';
 import { type Language, languages, setLanguage } from '../i18n';
+import { lazyPage } from '../lib/lazyPage';
 import { type Route, useRoute } from '../lib/router';
 import { setTheme, type Theme, useTheme } from '../lib/theme';
 import { signOut } from '../session/session';
@@ -20,9 +21,12 @@ import { useShortcuts } from './keys';
 import { Offline } from './Offline';
 import { Shortcuts } from './Shortcuts';
 
-const ConversationPage = lazy(() =>
-  import('../conversation/ConversationPage').then((m) => ({ default: m.ConversationPage })),
+const { Page: ConversationPage, preload } = lazyPage(() =>
+  import('../conversation/ConversationPage').then((m) => m.ConversationPage),
 );
+
+/** Loads what shows a conversation. */
+export const loadConversationPage = preload;
 const SettingsPage = lazy(() => import('../settings/SettingsPage').then((m) => ({ default: m.SettingsPage })));
 const SandboxesPage = lazy(() => import('../sandboxes/SandboxesPage').then((m) => ({ default: m.SandboxesPage })));
 
