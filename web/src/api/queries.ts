@@ -42,6 +42,20 @@ export const sandboxSpecs = queryOptions({
   staleTime: 60_000,
 });
 
+/** Names of models that begin with, or have, what was typed. */
+export const knownModels = (query: string) =>
+  queryOptions({
+    queryKey: ['models', query],
+    queryFn: async () => {
+      const page = await ask(api.GET('/api/v1/config/models/search', { params: { query: { query, limit: 50 } } }));
+      return page.items
+        .filter((each) => !each.hidden)
+        .map((each) => (each.provider ? `${each.provider}/${each.name}` : each.name));
+    },
+    placeholderData: (before: string[] | undefined) => before,
+    staleTime: 60_000,
+  });
+
 /** Pages of the list, the last changed first. */
 export const conversations = infiniteQueryOptions({
   queryKey: ['conversations'],

@@ -4,12 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { api, ask, type Provider } from '../api/client';
 import { explainError } from '../lib/errors';
 import { SelectField, TextField } from '../ui/Field';
-
-export interface Chosen {
-  provider: Provider;
-  name: string; // owner/name
-  branch: string; // '' = the main one
-}
+import type { Chosen } from './choice';
 
 interface Props {
   providers: Provider[];
