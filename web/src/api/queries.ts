@@ -1,7 +1,7 @@
 // What several views ask the server for, and what they change.
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { currentKey } from '../session/session';
-import { ApiError, api, ask, base, type Conversation, type Schema } from './client';
+import { ApiError, api, ask, base, type Conversation, explain, type Schema } from './client';
 
 export const serverInfo = queryOptions({
   queryKey: ['server'],
@@ -150,8 +150,13 @@ export function deleteNow(id: string): Promise<unknown> {
 
 /** Saves what an address of the API answers with as a file. */
 export async function download(path: string, name: string): Promise<void> {
-  const answer = await fetch(`${base}${path}`, { headers: { Authorization: `Bearer ${currentKey() ?? ''}` } });
-  if (!answer.ok) throw new ApiError(answer.status, '', '');
+  let answer: Response;
+  try {
+    answer = await fetch(`${base}${path}`, { headers: { Authorization: `Bearer ${currentKey() ?? ''}` } });
+  } catch {
+    throw new ApiError(0, 'unreachable', '');
+  }
+  if (!answer.ok) throw explain(answer.status, await answer.json().catch(() => null));
   saveBlob(await answer.blob(), name);
 }
 

@@ -11,7 +11,7 @@ import { go } from '../lib/router';
 import { visible } from '../lib/visible';
 import { Button, IconButton } from '../ui/Button';
 import { toastError } from '../ui/Toast';
-import { requestOf, usual } from './choice';
+import { namesRepository, requestOf, usual } from './choice';
 import { Options } from './Options';
 
 type Start = Schema['AppConversationStartRequest'];
@@ -26,6 +26,11 @@ export function NewConversation() {
   const [starting, setStarting] = useState(false);
 
   const start = async (content: MessageContent, title?: string) => {
+    // It would begin without the repository that was asked for.
+    if (choice.repository && !namesRepository(choice.repository)) {
+      toastError(t('new.noRepository', { name: choice.repository.name }));
+      throw new Error('no repository');
+    }
     const body: Partial<Start> = files.length === 0 ? { initial_message: { role: 'user', content, run: true } } : {};
     if (title) body.title = title;
     Object.assign(body, requestOf(choice));

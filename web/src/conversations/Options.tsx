@@ -1,12 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { ChevronDown } from 'lucide-react';
-import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Provider } from '../api/client';
 import { type Settings, sandboxSpecs } from '../api/queries';
 import { ModelField } from '../settings/ModelField';
 import { SelectField, TextField } from '../ui/Field';
-import { addressOf, type Choice, type Chosen } from './choice';
+import { type Choice, type Chosen, namesRepository } from './choice';
 import { RepositoryPicker } from './RepositoryPicker';
 
 interface Props {
@@ -90,36 +89,30 @@ export function Options({ settings, choice, onChange }: Props) {
 /** A repository that needs no provider: its address. */
 function Address({ chosen, onChange }: { chosen: Chosen | null; onChange: (chosen: Chosen | null) => void }) {
   const { t } = useTranslation();
-  const [typed, setTyped] = useState(chosen?.name ?? '');
-  const [branch, setBranch] = useState(chosen?.branch ?? '');
-  const change = (text: string, of: string) => {
-    setTyped(text);
-    setBranch(of);
-    const name = addressOf(text);
-    onChange(name === null ? null : { provider: null, name, branch: of });
-  };
-  const wrong = typed.trim() !== '' && addressOf(typed) === null;
+  const change = (name: string, branch: string) =>
+    onChange(name.trim() === '' ? null : { provider: null, name: name.trim(), branch });
+  const wrong = chosen !== null && !namesRepository(chosen);
   return (
     <div className="space-y-2">
       <div className="grid items-start gap-3 sm:grid-cols-2">
         <TextField
           label={t('new.repository')}
           type="url"
-          value={typed}
+          value={chosen?.name ?? ''}
           placeholder="https://"
           autoComplete="off"
           spellCheck={false}
           help={t('new.addressHelp')}
           error={wrong ? t('new.noAddress') : ''}
-          onChange={(event) => change(event.target.value, branch)}
+          onChange={(event) => change(event.target.value, chosen?.branch ?? '')}
         />
         {chosen && (
           <TextField
             label={t('new.branch')}
-            value={branch}
+            value={chosen.branch}
             placeholder={t('new.branchDefault')}
             spellCheck={false}
-            onChange={(event) => change(typed, event.target.value)}
+            onChange={(event) => change(chosen.name, event.target.value)}
           />
         )}
       </div>

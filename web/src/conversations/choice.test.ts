@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addressOf, requestOf, usual } from './choice';
+import { namesRepository, requestOf, usual } from './choice';
 
 describe('what is chosen for a conversation', () => {
   it('is nothing, as a rule', () => {
@@ -24,15 +24,17 @@ describe('what is chosen for a conversation', () => {
   });
 
   it.each([
-    ['https://git.example/a/b.git', true],
-    [' https://git.example/a/b ', true],
-    ['http://127.0.0.1:3000/a', true],
-    ['https://git.example/', false],
-    ['a/b', false],
-    ['file:///etc', false],
-    ['ext::sh -c x', false],
-    ['', false],
-  ])('%j is an address of a repository: %s', (typed, yes) => {
-    expect(addressOf(typed) !== null).toBe(yes);
+    [null, 'https://git.example/a/b.git', true],
+    [null, 'http://127.0.0.1:3000/a', true],
+    [null, 'https://git.example/', false],
+    [null, 'a/b', false],
+    [null, 'file:///etc', false],
+    [null, 'ext::sh -c x', false],
+    ['github', 'a/b', true],
+    ['gitlab', 'a/b/c', true],
+    ['github', 'a', false],
+    ['github', 'a b/c', false],
+  ] as const)('at %s, %j names a repository: %s', (provider, name, yes) => {
+    expect(namesRepository({ provider, name })).toBe(yes);
   });
 });

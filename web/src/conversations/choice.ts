@@ -3,7 +3,7 @@ import type { Provider, Schema } from '../api/client';
 
 export interface Chosen {
   provider: Provider | null; // null: the name is an address
-  name: string; // owner/name, or an address
+  name: string; // as it was typed: owner/name, or an address
   branch: string; // '' = the main one
 }
 
@@ -33,13 +33,13 @@ export function requestOf(choice: Choice): Partial<Schema['AppConversationStartR
   };
 }
 
-/** An address that git can fetch from without a provider; null for anything else. */
-export function addressOf(typed: string): string | null {
-  const text = typed.trim();
+/** Whether what was typed names a repository: owner/name at a provider, else an address. */
+export function namesRepository({ provider, name }: Pick<Chosen, 'provider' | 'name'>): boolean {
+  if (provider !== null) return /^[^\s/]+(\/[^\s/]+)+$/.test(name);
   try {
-    const url = new URL(text);
-    return /^https?:$/.test(url.protocol) && url.host !== '' && url.pathname.length > 1 ? text : null;
+    const url = new URL(name);
+    return /^https?:$/.test(url.protocol) && url.host !== '' && url.pathname.length > 1;
   } catch {
-    return null;
+    return false;
   }
 }
