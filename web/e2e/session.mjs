@@ -12,6 +12,7 @@ for (const part of [
   'files',
   'terminal',
   'details',
+  'review',
   'frame',
   'nginx',
 ])

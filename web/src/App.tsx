@@ -13,7 +13,10 @@ import { TooltipProvider } from './ui/Tooltip';
 /** What was asked of the server. */
 export const queries = new QueryClient({
   defaultOptions: {
+    // A server on the same machine is there without a network, too: only asking tells.
+    mutations: { networkMode: 'always' },
     queries: {
+      networkMode: 'always',
       staleTime: 2000,
       retry: (failures, error) =>
         failures < 3 && (!(error instanceof ApiError) || error.status === 0 || error.status >= 500),

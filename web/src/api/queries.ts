@@ -1,7 +1,7 @@
 // What several views ask the server for, and what they change.
 import { infiniteQueryOptions, queryOptions, useMutation, useQueryClient } from '@tanstack/react-query';
 import { currentKey } from '../session/session';
-import { ApiError, api, ask, base, type Conversation, type Schema } from './client';
+import { ApiError, api, ask, base, type Conversation, explain, type Schema } from './client';
 
 export const serverInfo = queryOptions({
   queryKey: ['server'],
@@ -41,6 +41,20 @@ export const sandboxSpecs = queryOptions({
   queryFn: async () => (await ask(api.GET('/api/v1/sandbox-specs/search'))).items,
   staleTime: 60_000,
 });
+
+/** Names of models that begin with, or have, what was typed. */
+export const knownModels = (query: string) =>
+  queryOptions({
+    queryKey: ['models', query],
+    queryFn: async () => {
+      const page = await ask(api.GET('/api/v1/config/models/search', { params: { query: { query, limit: 50 } } }));
+      return page.items
+        .filter((each) => !each.hidden)
+        .map((each) => (each.provider ? `${each.provider}/${each.name}` : each.name));
+    },
+    placeholderData: (before: string[] | undefined) => before,
+    staleTime: 60_000,
+  });
 
 /** Pages of the list, the last changed first. */
 export const conversations = infiniteQueryOptions({
@@ -136,8 +150,13 @@ export function deleteNow(id: string): Promise<unknown> {
 
 /** Saves what an address of the API answers with as a file. */
 export async function download(path: string, name: string): Promise<void> {
-  const answer = await fetch(`${base}${path}`, { headers: { Authorization: `Bearer ${currentKey() ?? ''}` } });
-  if (!answer.ok) throw new ApiError(answer.status, '', '');
+  let answer: Response;
+  try {
+    answer = await fetch(`${base}${path}`, { headers: { Authorization: `Bearer ${currentKey() ?? ''}` } });
+  } catch {
+    throw new ApiError(0, 'unreachable', '');
+  }
+  if (!answer.ok) throw explain(answer.status, await answer.json().catch(() => null));
   saveBlob(await answer.blob(), name);
 }
 

@@ -21,7 +21,7 @@ import { StatusDot, shownStatus } from '../conversations/StatusDot';
 import { Beside, PanelButton } from '../files/Beside';
 import { storeBeside } from '../files/files';
 import { explainError } from '../lib/errors';
-import { count, money } from '../lib/format';
+import { count, money, repositoryName } from '../lib/format';
 import { go } from '../lib/router';
 import { Button, IconButton } from '../ui/Button';
 import { Menu, MenuItem, MenuSeparator } from '../ui/Menu';
@@ -112,8 +112,10 @@ function Open({ conversation, event }: { conversation: Conversation; event?: str
 
   // What the stream tells shows in the list at once.
   useEffect(() => {
-    if (state.status !== null) void client.invalidateQueries({ queryKey: ['conversations'] });
-  }, [state.status, client]);
+    if (state.status === null) return;
+    void client.invalidateQueries({ queryKey: ['conversations'] });
+    void refetch(); // the state of the sandbox may be another one, too
+  }, [state.status, client, refetch]);
 
   const send = async (content: MessageContent) => {
     try {
@@ -254,7 +256,7 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
           {c.llm_model && <span className="max-w-48 truncate">{c.llm_model}</span>}
           {c.selected_repository && (
             <span className="max-w-64 truncate">
-              {c.selected_repository}
+              {repositoryName(c.selected_repository)}
               {c.selected_branch && ` · ${c.selected_branch}`}
             </span>
           )}
@@ -308,9 +310,12 @@ function Head({ conversation: c, status, usage, onFork }: HeadProps) {
         <MenuItem icon={<Download size={15} aria-hidden />} onSelect={() => save.mutate('zip')}>
           {t('conversation.download')}
         </MenuItem>
-        <MenuItem icon={<FileJson size={15} aria-hidden />} onSelect={() => save.mutate('trajectory')}>
-          {t('conversation.trajectory')}
-        </MenuItem>
+        {c.sandbox_status !== 'MISSING' && (
+          // For the legacy API, whose form it has, a conversation ends with its sandbox.
+          <MenuItem icon={<FileJson size={15} aria-hidden />} onSelect={() => save.mutate('trajectory')}>
+            {t('conversation.trajectory')}
+          </MenuItem>
+        )}
         <MenuSeparator />
         <MenuItem icon={<Trash2 size={15} aria-hidden />} danger onSelect={remove}>
           {t('list.delete')}

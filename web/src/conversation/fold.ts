@@ -224,7 +224,7 @@ export class Folder {
       callId: text(event.tool_call_id),
       action: record(event.action),
       args: text(call.arguments),
-      summary: text(event.summary),
+      summary: summaryOf(event),
       risk: riskOf(event.security_risk),
       state: 'open',
       result: null,
@@ -341,6 +341,12 @@ export class Folder {
       model: this.#model,
     };
   }
+}
+
+// Where the model says nothing, the server puts the call itself there.
+function summaryOf(event: LogEvent): string {
+  const said = text(event.summary).trim();
+  return said.startsWith(`${text(event.tool_name)}: `) ? '' : said;
 }
 
 function riskOf(value: unknown): Risk {

@@ -1,25 +1,18 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { ChevronDown, FlaskConical, KeyRound, TriangleAlert, X } from 'lucide-react';
+import { FlaskConical, KeyRound, TriangleAlert, X } from 'lucide-react';
 import { useState } from 'react';
 import { Trans, useTranslation } from 'react-i18next';
-import type { Provider, Schema } from '../api/client';
-import {
-  type MessageContent,
-  type Settings,
-  sandboxSpecs,
-  serverInfo,
-  settings,
-  startConversation,
-} from '../api/queries';
+import type { Schema } from '../api/client';
+import { type MessageContent, serverInfo, settings, startConversation } from '../api/queries';
 import { Composer, writeDraft } from '../conversation/Composer';
 import { beginWith } from '../files/begin';
 import { explainError } from '../lib/errors';
 import { go } from '../lib/router';
 import { visible } from '../lib/visible';
 import { Button, IconButton } from '../ui/Button';
-import { SelectField } from '../ui/Field';
 import { toastError } from '../ui/Toast';
-import { type Chosen, RepositoryPicker } from './RepositoryPicker';
+import { namesRepository, requestOf, usual } from './choice';
+import { Options } from './Options';
 
 type Start = Schema['AppConversationStartRequest'];
 
@@ -28,23 +21,19 @@ export function NewConversation() {
   const client = useQueryClient();
   const info = useQuery(serverInfo);
   const stored = useQuery(settings);
-  const [profile, setProfile] = useState('');
-  const [spec, setSpec] = useState('');
-  const [repository, setRepository] = useState<Chosen | null>(null);
-
+  const [choice, setChoice] = useState(usual);
   const [files, setFiles] = useState<File[]>([]);
   const [starting, setStarting] = useState(false);
 
   const start = async (content: MessageContent, title?: string) => {
+    // It would begin without the repository that was asked for.
+    if (choice.repository && !namesRepository(choice.repository)) {
+      toastError(t('new.noRepository', { name: choice.repository.name }));
+      throw new Error('no repository');
+    }
     const body: Partial<Start> = files.length === 0 ? { initial_message: { role: 'user', content, run: true } } : {};
     if (title) body.title = title;
-    if (profile !== '') body.llm_profile = profile;
-    if (spec !== '') body.sandbox_spec_id = spec;
-    if (repository) {
-      body.selected_repository = repository.name;
-      body.git_provider = repository.provider;
-      if (repository.branch !== '') body.selected_branch = repository.branch;
-    }
+    Object.assign(body, requestOf(choice));
     let id = '';
     try {
       if (files.length === 0) id = await startConversation(body as Start);
@@ -74,7 +63,7 @@ export function NewConversation() {
     }
   };
 
-  const configured = (stored.data?.agent_settings.llm.model ?? '') !== '' || profile !== '';
+  const configured = (stored.data?.agent_settings.llm.model ?? '') !== '' || choice.profile !== '';
   const demo = info.data?.demo === true;
   const known = info.isSuccess && !stored.isPending;
   return (
@@ -94,15 +83,7 @@ export function NewConversation() {
           }}
         />
         <Attached files={files} onChange={setFiles} starting={starting} />
-        <Options
-          settings={stored.data ?? null}
-          profile={profile}
-          onProfile={setProfile}
-          spec={spec}
-          onSpec={setSpec}
-          repository={repository}
-          onRepository={setRepository}
-        />
+        <Options settings={stored.data ?? null} choice={choice} onChange={setChoice} />
         {known && !configured && (demo ? <Demo onStart={start} /> : <NoModel />)}
         {stored.error && <p className="text-sm text-bad">{explainError(stored.error, t)}</p>}
       </div>
@@ -201,59 +182,5 @@ function NoModel() {
         {t('new.noModel.set')}
       </Button>
     </section>
-  );
-}
-
-interface OptionsProps {
-  settings: Settings | null;
-  profile: string;
-  onProfile: (name: string) => void;
-  spec: string;
-  onSpec: (id: string) => void;
-  repository: Chosen | null;
-  onRepository: (chosen: Chosen | null) => void;
-}
-
-/** What there is to choose; nothing that has one choice only. */
-function Options({ settings, profile, onProfile, spec, onSpec, repository, onRepository }: OptionsProps) {
-  const { t } = useTranslation();
-  const specs = useQuery(sandboxSpecs);
-  const profiles = Object.entries(settings?.llm_profiles.profiles ?? {});
-  const providers = Object.keys(settings?.provider_tokens_set ?? {}) as Provider[];
-  const manySpecs = (specs.data?.length ?? 0) > 1;
-  if (profiles.length === 0 && providers.length === 0 && !manySpecs) return null;
-  return (
-    <details
-      className="group rounded-lg border border-line"
-      open={repository !== null || profile !== '' || spec !== '' || undefined}
-    >
-      <summary className="flex list-none items-center gap-1.5 rounded-lg px-3.5 py-2 text-sm text-ink-soft hover:bg-hover">
-        <ChevronDown size={15} aria-hidden className="-rotate-90 transition-transform group-open:rotate-0" />
-        {t('new.options')}
-      </summary>
-      <div className="space-y-3 border-t border-line p-3.5">
-        {profiles.length > 0 && (
-          <SelectField label={t('new.model')} value={profile} onChange={(event) => onProfile(event.target.value)}>
-            <option value="">{t('new.modelDefault', { model: settings?.agent_settings.llm.model || '-' })}</option>
-            {profiles.map(([name, llm]) => (
-              <option key={name} value={name}>
-                {typeof llm.model === 'string' ? `${name} (${llm.model})` : name}
-              </option>
-            ))}
-          </SelectField>
-        )}
-        {providers.length > 0 && <RepositoryPicker providers={providers} chosen={repository} onChange={onRepository} />}
-        {manySpecs && (
-          <SelectField label={t('new.spec')} value={spec} onChange={(event) => onSpec(event.target.value)}>
-            <option value="">{t('new.specDefault')}</option>
-            {specs.data?.map((each) => (
-              <option key={each.id} value={each.id}>
-                {each.id}
-              </option>
-            ))}
-          </SelectField>
-        )}
-      </div>
-    </details>
   );
 }

@@ -4,12 +4,7 @@ import { useTranslation } from 'react-i18next';
 import { api, ask, type Provider } from '../api/client';
 import { explainError } from '../lib/errors';
 import { SelectField, TextField } from '../ui/Field';
-
-export interface Chosen {
-  provider: Provider;
-  name: string; // owner/name
-  branch: string; // '' = the main one
-}
+import { type Chosen, namesRepository } from './choice';
 
 interface Props {
   providers: Provider[];
@@ -36,6 +31,7 @@ export function RepositoryPicker({ providers, chosen, onChange }: Props) {
     staleTime: 30_000,
     retry: false,
   });
+  const named = chosen !== null && namesRepository(chosen);
   const branches = useQuery({
     queryKey: ['branches', provider, chosen?.name],
     queryFn: () =>
@@ -44,13 +40,12 @@ export function RepositoryPicker({ providers, chosen, onChange }: Props) {
           params: { query: { provider, repository: chosen?.name ?? '', query: '', limit: 100 } },
         }),
       ),
-    enabled: chosen !== null,
+    enabled: named,
     retry: false,
   });
   const choose = (name: string) => {
     setTyped(name);
-    const known = repositories.data?.items.some((each) => each.full_name === name) === true;
-    onChange(known || /^[^\s/]+(\/[^\s/]+)+$/.test(name.trim()) ? { provider, name: name.trim(), branch: '' } : null);
+    onChange(name.trim() === '' ? null : { provider, name: name.trim(), branch: '' });
   };
   return (
     <div className="grid gap-3 sm:grid-cols-2">
@@ -88,7 +83,7 @@ export function RepositoryPicker({ providers, chosen, onChange }: Props) {
           ))}
         </datalist>
       </div>
-      {chosen && (
+      {chosen && named && (
         <SelectField
           label={t('new.branch')}
           value={chosen.branch}

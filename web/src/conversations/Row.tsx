@@ -4,7 +4,7 @@ import { GitBranch, GitFork, MoreHorizontal, Pencil, Trash2 } from 'lucide-react
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Conversation } from '../api/client';
-import { ago, money, useNow } from '../lib/format';
+import { ago, money, repositoryName, useNow } from '../lib/format';
 import { go } from '../lib/router';
 import { IconButton } from '../ui/Button';
 import { Menu, MenuItem } from '../ui/Menu';
@@ -58,7 +58,9 @@ export function Row({ conversation: c, current }: { conversation: Conversation; 
           {c.selected_repository && (
             <span className="flex min-w-0 items-center gap-1">
               <GitBranch size={12} aria-hidden className="shrink-0" />
-              <span className="truncate">{c.selected_repository}</span>
+              <span className="truncate" title={c.selected_repository}>
+                {repositoryName(c.selected_repository)}
+              </span>
             </span>
           )}
           <span className="whitespace-nowrap">{ago(new Date(c.updated_at), now, i18n.language)}</span>

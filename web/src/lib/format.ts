@@ -78,6 +78,11 @@ export function ago(then: Date, now: number, language: string): string {
   return format.format(0, 'second');
 }
 
+/** The name of a repository without what every address of one has. */
+export function repositoryName(repository: string): string {
+  return repository.replace(/^https?:\/\//, '').replace(/\.git$/, '');
+}
+
 /** Seconds as people say them: 0.4 s, 12 s, 3 min 5 s. */
 export function duration(seconds: number, language: string): string {
   const unit = (value: number, name: string, digits: number) => {

@@ -1,7 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
-import { useDeferredValue, useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import { api, ask } from '../api/client';
 import { AreaField } from '../ui/AreaField';
 import { SelectField, TextField } from '../ui/Field';
 import {
@@ -14,6 +11,7 @@ import {
   mainFields,
   moreFields,
 } from './llm';
+import { ModelField } from './ModelField';
 import { Pairs } from './Pairs';
 
 interface Props {
@@ -25,14 +23,6 @@ interface Props {
 /** Everything that can be said about a model. */
 export function LlmFields({ draft, keySet, onChange }: Props) {
   const { t } = useTranslation();
-  const list = useId();
-  const query = useDeferredValue(draft.model.trim());
-  const models = useQuery({
-    queryKey: ['models', query],
-    queryFn: () => ask(api.GET('/api/v1/config/models/search', { params: { query: { query, limit: 50 } } })),
-    placeholderData: (before) => before,
-    staleTime: 60_000,
-  });
   const row = (field: Field) => (
     <OneField
       key={field.key}
@@ -43,29 +33,14 @@ export function LlmFields({ draft, keySet, onChange }: Props) {
   );
   return (
     <>
-      <div>
-        <TextField
-          label={t('settings.model.model')}
-          help={t('settings.model.modelHelp')}
-          placeholder="anthropic/claude-..."
-          list={list}
-          required
-          value={draft.model}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => onChange({ ...draft, model: event.target.value })}
-        />
-        <datalist id={list}>
-          {models.data?.items
-            .filter((each) => !each.hidden)
-            .map((each) => (
-              <option
-                key={`${each.provider}/${each.name}`}
-                value={each.provider ? `${each.provider}/${each.name}` : each.name}
-              />
-            ))}
-        </datalist>
-      </div>
+      <ModelField
+        label={t('settings.model.model')}
+        help={t('settings.model.modelHelp')}
+        placeholder="anthropic/claude-..."
+        required
+        value={draft.model}
+        onModel={(model) => onChange({ ...draft, model })}
+      />
       <TextField
         label={t('settings.model.key')}
         help={keySet ? t('settings.model.keySet') : t('settings.model.keyHelp')}

@@ -1,6 +1,6 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { CircleCheck, PlugZap, TriangleAlert } from 'lucide-react';
-import { type FormEvent, useDeferredValue, useId, useState } from 'react';
+import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask, type Schema } from '../api/client';
 import { type Settings, serverInfo, settings, useStoreSettings } from '../api/queries';
@@ -11,6 +11,7 @@ import { Button } from '../ui/Button';
 import { TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
 import { useDraft } from './drafts';
+import { ModelField } from './ModelField';
 
 export function ModelSettings() {
   const { t } = useTranslation();
@@ -22,20 +23,12 @@ export function ModelSettings() {
 
 function Form({ stored }: { stored: Settings | null }) {
   const { t } = useTranslation();
-  const list = useId();
   const info = useQuery(serverInfo);
   const llm = stored?.agent_settings.llm;
   const { now, set, saved } = useDraft('model', { model: llm?.model ?? '', url: llm?.base_url ?? '' });
   const { model, url } = now;
   const [key, setKey] = useState('');
   const store = useStoreSettings();
-  const query = useDeferredValue(model.trim());
-  const models = useQuery({
-    queryKey: ['models', query],
-    queryFn: () => ask(api.GET('/api/v1/config/models/search', { params: { query: { query, limit: 50 } } })),
-    placeholderData: (before) => before,
-    staleTime: 60_000,
-  });
 
   const keySet = stored?.llm_api_key_set === true;
   const changed = model.trim() !== (llm?.model ?? '') || url.trim() !== (llm?.base_url ?? '') || key !== '';
@@ -74,28 +67,13 @@ function Form({ stored }: { stored: Settings | null }) {
       {info.data?.demo && model.trim() === '' && (
         <p className="rounded-md bg-info-soft px-3 py-2 text-sm text-info">{t('settings.model.demo')}</p>
       )}
-      <div>
-        <TextField
-          label={t('settings.model.model')}
-          help={t('settings.model.modelHelp')}
-          placeholder="anthropic/claude-..."
-          list={list}
-          value={model}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => set({ ...now, model: event.target.value })}
-        />
-        <datalist id={list}>
-          {models.data?.items
-            .filter((each) => !each.hidden)
-            .map((each) => (
-              <option
-                key={`${each.provider}/${each.name}`}
-                value={each.provider ? `${each.provider}/${each.name}` : each.name}
-              />
-            ))}
-        </datalist>
-      </div>
+      <ModelField
+        label={t('settings.model.model')}
+        help={t('settings.model.modelHelp')}
+        placeholder="anthropic/claude-..."
+        value={model}
+        onModel={(name) => set({ ...now, model: name })}
+      />
       <TextField
         label={t('settings.model.key')}
         help={keySet ? t('settings.model.keySet') : t('settings.model.keyHelp')}

@@ -114,6 +114,7 @@ function Form({ stored }: { stored: Settings | null }) {
         <TextField
           label={t(`${g}.email`)}
           type="email"
+          help={stored?.email_verified == null ? undefined : t(`${g}.verified.${stored.email_verified ? 'yes' : 'no'}`)}
           value={now.email}
           onChange={(event) => set('email', event.target.value)}
         />

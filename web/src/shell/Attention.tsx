@@ -34,6 +34,14 @@ export function Attention({ route }: { route: Route }): null {
   }, [title]);
   useIcon(iconOf(now));
 
+  // Who signs out leaves no name behind.
+  useEffect(
+    () => () => {
+      document.title = 'Parley';
+    },
+    [],
+  );
+
   const before = useRef<Known>(new Map());
   useEffect(() => {
     const looking = (each: string) => each === id && document.hasFocus();
@@ -52,5 +60,8 @@ function useIcon(which: 'waiting' | 'running' | 'usual'): void {
     usual.current ||= link.href;
     const icons = { waiting: waitingIcon, running: runningIcon, usual: usual.current };
     if (link.href !== icons[which]) link.href = icons[which];
+    return () => {
+      link.href = icons.usual;
+    };
   }, [which]);
 }
