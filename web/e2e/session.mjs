@@ -3,6 +3,17 @@
 import { end } from './harness.mjs';
 
 // One after the other: static imports of modules that wait would run at the same time.
-for (const part of ['start', 'conversation', 'list', 'settings', 'files', 'terminal', 'details', 'review', 'frame', 'nginx'])
+for (const part of [
+  'start',
+  'conversation',
+  'list',
+  'settings',
+  'files',
+  'terminal',
+  'details',
+  'review',
+  'frame',
+  'nginx',
+])
   await import(`./steps/${part}.mjs`);
 await end();
