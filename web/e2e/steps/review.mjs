@@ -62,6 +62,20 @@ await step('review: what was not saved in the settings is there when one comes b
   assert.notEqual((await api('GET', '/api/v1/settings')).conversation_settings.max_iterations, 123);
 });
 
+await step('review: a setting of the legacy API is stored, and changes no other', async (go) => {
+  await api('POST', '/api/v1/settings', { enable_proactive_conversation_starters: false });
+  const page = await go();
+  await page.goto(`${url}/#/settings/more`);
+  const box = page.getByLabel('Analysis of solvability');
+  await page.waitForFunction(() => document.querySelectorAll('input[type=checkbox]:disabled').length === 0);
+  assert.equal(await box.isChecked(), true);
+  await box.click();
+  await page.getByText('Settings saved.').first().waitFor();
+  const stored = await api('GET', '/api/settings');
+  assert.equal(stored.enable_solvability_analysis, false);
+  assert.equal(stored.enable_proactive_conversation_starters, false);
+});
+
 await step('review: the tab tells what runs and waits, and a tone calls', async (go) => {
   await api('POST', '/api/v1/settings', {
     enable_sound_notifications: true,

@@ -159,6 +159,22 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["load_settings"];
+        put?: never;
+        post: operations["store_settings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/app-conversations": {
         parameters: {
             query?: never;
@@ -1344,6 +1360,9 @@ export interface components {
             error_id?: string;
             exception?: string;
         };
+        ErrorText: {
+            error: string;
+        };
         "Event.v1": {
             id: string;
             kind: string;
@@ -1494,6 +1513,11 @@ export interface components {
             source?: string;
         } & {
             [key: string]: unknown;
+        };
+        MCPConfig: {
+            shttp_servers?: unknown[];
+            sse_servers?: unknown[];
+            stdio_servers?: unknown[];
         };
         MCPTest: {
             error?: string;
@@ -1761,6 +1785,42 @@ export interface components {
             version: string;
             workspace_version: string;
         };
+        Settings: {
+            agent?: string | null;
+            condenser_max_size?: number | null;
+            confirmation_mode?: boolean | null;
+            email?: string | null;
+            email_verified?: boolean | null;
+            /** @default true */
+            enable_default_condenser: boolean;
+            /** @default true */
+            enable_proactive_conversation_starters: boolean;
+            /** @default true */
+            enable_solvability_analysis: boolean;
+            /** @default false */
+            enable_sound_notifications: boolean;
+            git_user_email?: string | null;
+            git_user_name?: string | null;
+            language?: string | null;
+            /** Format: password */
+            llm_api_key?: string | null;
+            llm_base_url?: string | null;
+            llm_model?: string | null;
+            max_budget_per_task?: number | null;
+            max_iterations?: number | null;
+            mcp_config?: components["schemas"]["MCPConfig"] | null;
+            remote_runtime_resource_factor?: number | null;
+            /** Format: password */
+            sandbox_api_key?: string | null;
+            sandbox_base_container_image?: string | null;
+            sandbox_runtime_container_image?: string | null;
+            /** Format: password */
+            search_api_key?: string | null;
+            secrets_store?: components["schemas"]["UserSecrets"];
+            security_analyzer?: string | null;
+            user_consents_to_analytics?: boolean | null;
+            v1_enabled?: boolean | null;
+        };
         "Settings.v1": {
             active_agent_profile_id: string | null;
             active_agent_profile_revision: number | null;
@@ -1876,6 +1936,47 @@ export interface components {
         };
         SettingsStored: {
             message: string;
+        };
+        SettingsView: {
+            agent?: string | null;
+            condenser_max_size?: number | null;
+            confirmation_mode?: boolean | null;
+            email?: string | null;
+            email_verified?: boolean | null;
+            /** @default true */
+            enable_default_condenser: boolean;
+            /** @default true */
+            enable_proactive_conversation_starters: boolean;
+            /** @default true */
+            enable_solvability_analysis: boolean;
+            /** @default false */
+            enable_sound_notifications: boolean;
+            git_user_email?: string | null;
+            git_user_name?: string | null;
+            language?: string | null;
+            /** Format: password */
+            llm_api_key?: string | null;
+            llm_api_key_set: boolean;
+            llm_base_url?: string | null;
+            llm_model?: string | null;
+            max_budget_per_task?: number | null;
+            max_iterations?: number | null;
+            mcp_config?: components["schemas"]["MCPConfig"] | null;
+            provider_tokens_set?: {
+                [key: string]: string | null;
+            };
+            remote_runtime_resource_factor?: number | null;
+            /** Format: password */
+            sandbox_api_key?: string | null;
+            sandbox_base_container_image?: string | null;
+            sandbox_runtime_container_image?: string | null;
+            /** Format: password */
+            search_api_key?: string | null;
+            search_api_key_set?: boolean;
+            secrets_store?: components["schemas"]["UserSecrets"];
+            security_analyzer?: string | null;
+            user_consents_to_analytics?: boolean | null;
+            v1_enabled?: boolean | null;
         };
         Spending: {
             cache_read_tokens: number;
@@ -2033,6 +2134,14 @@ export interface components {
             user_consents_to_analytics?: boolean | null;
             user_version?: number | null;
             v1_enabled?: boolean;
+        };
+        UserSecrets: {
+            custom_secrets?: {
+                [key: string]: unknown;
+            };
+            provider_tokens?: {
+                [key: string]: unknown;
+            };
         };
         ValidationError: {
             ctx?: Record<string, unknown>;
@@ -2407,6 +2516,58 @@ export interface operations {
             };
             404: components["responses"]["ErrorAnswer"];
             422: components["responses"]["InvalidAnswer"];
+        };
+    };
+    load_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsView"];
+                };
+            };
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorText"];
+                };
+            };
+        };
+    };
+    store_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Settings"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                    };
+                };
+            };
         };
     };
     list_app_conversations: {

@@ -76,6 +76,14 @@ describe('steps', () => {
     expect(only(second).cost).toBe(0.5);
   });
 
+  it.each([
+    ['Look at the tests', 'Look at the tests'],
+    ['terminal: {"command":"make"}', ''], // the server's, where the model says nothing
+    ['', ''],
+  ])('say what the model calls them: %j', (summary, wanted) => {
+    expect(only(timeline(0, { ...action, summary })).summary).toBe(wanted);
+  });
+
   it('whose action is not loaded are left out', () => {
     expect(timeline(9, { kind: 'ObservationEvent', action_id: 'x', observation: {} }).items).toEqual([]);
   });

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask } from '../api/client';
@@ -142,12 +142,48 @@ function Form({ stored }: { stored: Settings | null }) {
           checked={now.analytics}
           onChange={(event) => set('analytics', event.target.checked)}
         />
+        <Solvability />
       </Group>
       {store.error && <Refusal text={explainError(store.error, t)} />}
       <Button kind="primary" type="submit" disabled={Object.keys(changes).length === 0 || store.isPending}>
         {t('common.save')}
       </Button>
     </form>
+  );
+}
+
+/** Known to the legacy API alone, and so stored by itself. */
+function Solvability() {
+  const { t } = useTranslation();
+  const client = useQueryClient();
+  const stored = useQuery({
+    queryKey: ['legacy settings'],
+    queryFn: () => ask(api.GET('/api/settings')),
+    retry: false,
+  });
+  const store = useMutation({
+    mutationFn: async (on: boolean) => {
+      // That API sets these to their defaults where they are not sent.
+      const now = await ask(api.GET('/api/settings'));
+      const body = {
+        enable_default_condenser: now.enable_default_condenser,
+        enable_proactive_conversation_starters: now.enable_proactive_conversation_starters,
+        enable_sound_notifications: now.enable_sound_notifications,
+        enable_solvability_analysis: on,
+      };
+      return ask(api.POST('/api/settings', { body }));
+    },
+    onSuccess: () => toast(t('settings.saved')),
+    onSettled: () => client.invalidateQueries({ queryKey: ['legacy settings'] }),
+  });
+  return (
+    <CheckField
+      label={t('setup.rest.enable_solvability_analysis')}
+      help={t('setup.rest.solvabilityHelp')}
+      checked={store.isPending ? store.variables : stored.data?.enable_solvability_analysis !== false}
+      disabled={stored.isPending || store.isPending}
+      onChange={(event) => store.mutate(event.target.checked)}
+    />
   );
 }
 
