@@ -1,4 +1,5 @@
 import clsx from 'clsx';
+import type { TFunction } from 'i18next';
 import {
   Ban,
   Bot,
@@ -161,9 +162,7 @@ function SubAgentLink({ step }: { step: Step }) {
   );
 }
 
-type T = ReturnType<typeof useTranslation>['t'];
-
-export function toolLabel(step: Step, kind: ToolKind, t: T): string {
+export function toolLabel(step: Step, kind: ToolKind, t: TFunction): string {
   if (kind === 'mcp' || kind === 'other') return step.tool;
   return t(`step.kinds.${kind}`);
 }

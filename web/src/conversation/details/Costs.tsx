@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+import type { TFunction } from 'i18next';
 import { useEffect, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Conversation, Schema } from '../../api/client';
@@ -92,9 +93,7 @@ function share(part: number, whole: number, language: string): string {
   return new Intl.NumberFormat(language, { style: 'percent' }).format(whole > 0 ? part / whole : 0);
 }
 
-type T = ReturnType<typeof useTranslation>['t'];
-
-function nameOfUse(use: string, t: T): string {
+function nameOfUse(use: string, t: TFunction): string {
   switch (use) {
     case 'agent':
     case 'title':
