@@ -62,7 +62,6 @@ async function cold(at = `${url}/#/c/${id}`, text = last) {
 }
 
 async function warm(page) {
-  const title = 'long';
   await page.goto(`${url}/#/new`);
   await page.waitForTimeout(300);
   return page.evaluate(
