@@ -105,22 +105,12 @@ await step('a long conversation opens at its end, and older events come while sc
     'only what is visible is there',
   );
   await timeline(page).hover();
-  for (
-    let i = 0;
-    i < 120 &&
-    (await timeline(page)
-      .getByRole('button', { name: 'Command echo line-0', exact: false })
-      .filter({ hasText: /line-0$/ })
-      .count()) === 0;
-    i++
-  ) {
+  const first = timeline(page).getByRole('button', { name: /echo line-0( |$)/ });
+  for (let i = 0; i < 120 && (await first.count()) === 0; i++) {
     await page.mouse.wheel(0, -700);
     await page.waitForTimeout(60);
   }
-  await timeline(page)
-    .getByRole('button')
-    .filter({ hasText: /line-0$/ })
-    .waitFor();
+  await first.waitFor();
   const seen = await timeline(page)
     .getByRole('button', { name: /^Command/ })
     .allInnerTexts();

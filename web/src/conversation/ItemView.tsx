@@ -170,7 +170,7 @@ function NoteView({ item, onFork }: { item: Note; onFork: OnFork }) {
   const line = (
     <>
       <Icon size={13} aria-hidden />
-      {t(`timeline.notes.${item.note}`, { detail: item.detail })}
+      <span>{t(`timeline.notes.${item.note}`, { detail: item.detail })}</span>
     </>
   );
   if (item.note === 'condensed' && item.detail !== '') {
