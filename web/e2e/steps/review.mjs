@@ -153,7 +153,7 @@ await step('review: repository, model and keys of the page', async (go) => {
   await page.getByRole('textbox', { name: 'Repository' }).fill('not-an-address');
   await page.getByLabel('First message').fill('finish: x');
   await page.getByLabel('First message').press('Enter');
-  await page.getByText('not-an-address names no repository').waitFor();
+  await page.getByText('not-an-address names no repository').first().waitFor();
   await accessible(page, 'options');
   await page.getByRole('textbox', { name: 'Repository' }).fill('http://127.0.0.1:9/a/b.git');
   await page.getByLabel('Branch').fill('dev');
