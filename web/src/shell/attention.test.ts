@@ -17,6 +17,8 @@ describe('what the tab tells', () => {
     ['a run that fails', 'running', 'error', true],
     ['a run that goes on', 'running', 'running', false],
     ['a run that the user paused', 'running', 'paused', false],
+    ['a run that ends before it was seen to go on', 'waiting_for_confirmation', 'finished', true],
+    ['what waits as before', 'waiting_for_confirmation', 'waiting_for_confirmation', false],
     ['what was done before', 'finished', 'finished', false],
     ['what begins', 'idle', 'running', false],
   ])('%s calls the user: from %s to %s', (_, from, to, calls) => {

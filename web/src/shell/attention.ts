@@ -12,11 +12,14 @@ export function statesOf(all: readonly Pick<Conversation, 'id' | 'sandbox_status
 const underWay: readonly Shown[] = ['starting', 'running'];
 const calls: readonly Shown[] = ['waiting', 'finished', 'error', 'failed', 'gone'];
 
-/** Which conversations were under way and now wait for the user, or ended. */
+// What lies between is not always seen: lists are asked for every few seconds.
+const mayGoOn: readonly Shown[] = [...underWay, 'idle', 'waiting', 'paused'];
+
+/** Which conversations went on, and now wait for the user, or ended. */
 export function needUser(before: Known, now: Known): string[] {
   return [...now].flatMap(([id, state]) => {
     const was = before.get(id);
-    return was !== undefined && underWay.includes(was) && calls.includes(state) ? [id] : [];
+    return was !== undefined && was !== state && mayGoOn.includes(was) && calls.includes(state) ? [id] : [];
   });
 }
 
