@@ -3,6 +3,7 @@ package sandboxd_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -275,7 +276,11 @@ func TestConsoleOfAnOlderDaemon(t *testing.T) {
 	older := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- older.Serve(lis) }()
-	defer func() { _ = older.Close(); <-served }()
+	t.Cleanup(func() {
+		if err := errors.Join(older.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	_, err = connect(t, socket).StartConsole(t.Context(), tool.ConsoleRequest{})
 	wantFault(t, err, fault.Unsupported, "sandboxd_too_old")
 }

@@ -114,6 +114,10 @@ await step('terminal: a flood, a pause, 360 px', async (go) => {
   await type(page, 'echo "calm ag""ain"');
   await shows(page, 'calm again');
   assert.ok((await page.evaluate('document.documentElement.scrollWidth')) <= 360);
+  await panel.getByRole('button', { name: 'Hide; the shell goes on' }).click();
+  await panel.waitFor({ state: 'hidden' });
+  await open(page);
+  await shows(page, 'calm again');
   await accessible(page, 'a terminal at 360 px, dark');
 
   const { sandbox_id: sandbox } = await api('GET', `/api/v1/app-conversations/${id}`);
