@@ -3,8 +3,11 @@ package sandboxd_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -138,9 +141,10 @@ func TestConsoleResize(t *testing.T) {
 func TestConsoleInterruptKey(t *testing.T) {
 	_, c := serve(t, sandboxd.Options{Shell: "/bin/sh"})
 	console := openConsole(t, c, tool.ConsoleRequest{})
-	console.types(t, "echo be''gun; sleep 1000\n")
-	console.shows(t, "begun")
+	console.types(t, "PS1='ne''xt> '; sh -c 'echo be\"\"gun; exec sleep 1000'\n")
+	console.shows(t, "begun") // by who is in the foreground: before that the key would be the shell's
 	console.types(t, "\x03")
+	console.shows(t, "next> ") // a shell may drop what is typed before it asks again
 	console.types(t, "echo al''ive $?\n")
 	console.shows(t, "alive 130")
 }
@@ -260,4 +264,23 @@ func TestConsoleEndsWithTheDaemon(t *testing.T) {
 	if alive(pid) || console.ExitCode() != -1 {
 		t.Fatalf("alive: %v, exit code %d", alive(pid), console.ExitCode())
 	}
+}
+
+// TestConsoleOfAnOlderDaemon: sandboxes outlive the server's version.
+func TestConsoleOfAnOlderDaemon(t *testing.T) {
+	socket := filepath.Join(shortDir(t), "s")
+	lis, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- older.Serve(lis) }()
+	t.Cleanup(func() {
+		if err := errors.Join(older.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	_, err = connect(t, socket).StartConsole(t.Context(), tool.ConsoleRequest{})
+	wantFault(t, err, fault.Unsupported, "sandboxd_too_old")
 }

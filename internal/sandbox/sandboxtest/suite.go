@@ -74,7 +74,7 @@ func Run(t *testing.T, newBackend func(t *testing.T) sandbox.Backend, o Options)
 		{"adopt", s.adopt}, {"pause", s.pause}, {"adopt paused", s.adoptPaused}, {"destroy paused", s.destroyPaused},
 		{"destroy from elsewhere", s.destroyElsewhere}, {"crash and restart", s.restart}, {"removed", s.removed},
 		{"many boxes", s.many},
-		{"program", s.program},
+		{"program", s.program}, {"console", s.console},
 		{"snapshots", s.snapshots},
 		{"usage", s.usage}, {"limits", s.limits}, {"limits of forks", s.limitsOfForks}, {"the machine inside", s.machine},
 		{"network", s.network},

@@ -16,7 +16,6 @@ import type { Conversation } from '../api/client';
 import { IconButton } from '../ui/Button';
 
 const FilesPanel = lazy(() => import('./FilesPanel').then((m) => ({ default: m.FilesPanel })));
-
 const TerminalPanel = lazy(() => import('../terminal/TerminalPanel').then((m) => ({ default: m.TerminalPanel })));
 
 type Panel = 'files' | 'terminal';
@@ -79,7 +78,6 @@ export function Beside({ conversation, children }: { conversation: Conversation;
             {open === 'files' && <FilesPanel conversation={conversation} onClose={() => close('files')} />}
             {shell && (
               <TerminalPanel
-                key={conversation.id}
                 conversation={conversation}
                 shown={open === 'terminal'}
                 onHide={() => close('terminal')}

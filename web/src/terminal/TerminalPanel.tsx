@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query';
 import clsx from 'clsx';
-import { Copy, PersonStanding, RotateCw, X } from 'lucide-react';
+import { Copy, Minus, PersonStanding, RotateCw, X } from 'lucide-react';
 import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { api, ask, type Conversation } from '../api/client';
@@ -133,6 +133,9 @@ export function TerminalPanel({ conversation: c, shown, onHide, onClose }: Props
           className={reader ? 'bg-hover !text-ink' : ''}
         >
           <PersonStanding size={16} aria-hidden />
+        </IconButton>
+        <IconButton label={t('console.hide')} onClick={onHide}>
+          <Minus size={16} aria-hidden />
         </IconButton>
         <IconButton label={t('console.close')} onClick={onClose}>
           <X size={16} aria-hidden />

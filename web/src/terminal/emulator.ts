@@ -87,6 +87,7 @@ export class Emulator {
   readonly #dark = matchMedia('(prefers-color-scheme: dark)');
   readonly #themed: MutationObserver;
   #line: Line | null = null;
+  #warned = false; // of something that did not end the terminal
   #frame = 0;
 
   constructor(host: HTMLElement, options: Options) {
@@ -135,7 +136,11 @@ export class Emulator {
     this.#line = call(
       { sandbox, dir, rows, cols },
       {
-        onOutput: (bytes, done) => this.#terminal.write(bytes, done),
+        onOutput: (bytes, done) => {
+          this.#terminal.write(bytes, done);
+          if (this.#warned) tell({ trouble: '' });
+          this.#warned = false;
+        },
         onNote: (note) => this.#note(note),
         onClose: () => tell({ phase: 'ended', paused: false }),
       },
@@ -180,6 +185,7 @@ export class Emulator {
         tell({ exit: note.code });
         break;
       case 'error':
+        this.#warned = !note.fatal;
         tell({ trouble: note.detail, ...(note.code === 'sandbox_paused' && { paused: true }) });
     }
   }
