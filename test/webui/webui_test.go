@@ -98,7 +98,7 @@ func TestBrowser(t *testing.T) {
 		missing(t, "webui", "chromium is not installed (apt-get install chromium)")
 	}
 	server := serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 18*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join(dir, "e2e", "session.mjs"))
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

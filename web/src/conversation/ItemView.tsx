@@ -1,4 +1,5 @@
 import clsx from 'clsx';
+import type { TFunction } from 'i18next';
 import { Braces, Pause, Route, Scissors, ShieldQuestion, Sparkles, Square, TriangleAlert } from 'lucide-react';
 import { memo, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
@@ -222,7 +223,7 @@ function RawView({ item, onFork }: { item: Raw; onFork: OnFork }) {
 }
 
 /** Which hook ran, and why it held something back. */
-function hookLine({ event }: Raw, t: ReturnType<typeof useTranslation>['t']): string {
+function hookLine({ event }: Raw, t: TFunction): string {
   const command = visible(text(event.hook_command)).slice(0, 120);
   const name = [t('timeline.hook'), command].filter(Boolean).join(': ');
   if (event.blocked !== true) return name;
