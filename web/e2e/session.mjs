@@ -6,6 +6,8 @@ import { end } from './harness.mjs';
 for (const part of [
   'start',
   'conversation',
+  'runs',
+  'extensions',
   'list',
   'settings',
   'git',
@@ -14,6 +16,7 @@ for (const part of [
   'details',
   'review',
   'frame',
+  'keyboard',
   'nginx',
 ])
   await import(`./steps/${part}.mjs`);

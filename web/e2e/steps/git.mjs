@@ -28,7 +28,7 @@ async function gitHost(token, scopes) {
     if (pathname === '/api/v3/user') return answer(200, { id: 7, login: 'ada', name: 'Ada' });
     if (pathname === '/api/v3/user/repos') return answer(200, all);
     if (pathname === '/api/v3/search/repositories') {
-      const [word] = searchParams.get('q').split(' ');
+      const [word] = searchParams.get('q').split(' '); // of the name, or of the owner's
       return answer(200, { items: all.filter((each) => each.full_name.includes(word)) });
     }
     const named = /^\/api\/v3\/repos\/(acme\/[\w-]+)(\/branches)?$/.exec(pathname);
@@ -76,4 +76,43 @@ await step('git providers: a token is tried before and after it is stored', asyn
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('No provider is set up.').waitFor();
   git.close();
+});
+
+await step('a new conversation: repository and branch are chosen, and not asked for every letter', async (go) => {
+  const git = await gitHost('ghp_right', 'repo');
+  const token = { token: 'ghp_right', host: git.host };
+  await api('POST', '/api/v1/secrets/git-providers', { provider_tokens: { github: token } });
+  try {
+    const page = await go();
+    await page.goto(`${url}/#/new`);
+    await page.getByText(/^Options/).click();
+    const box = page.getByLabel('Repository');
+    await box.pressSequentially('acme/secret-plans', { delay: 40 });
+    const branch = page.getByLabel('Branch');
+    await branch.locator('option', { hasText: 'feature/one' }).waitFor({ state: 'attached' });
+    await branch.selectOption('feature/one');
+    await accessible(page, 'a repository and a branch');
+    const asked = git.seen.filter((each) => /branches|search/.test(each));
+    assert.ok(asked.length <= 6, asked.join('\n'));
+    let sent = null;
+    await page.route('**/api/v1/app-conversations', (route) => {
+      sent = route.request().postDataJSON();
+      return route.abort();
+    });
+    await page.getByLabel('First message').fill('look around');
+    await page.getByLabel('First message').press('Enter');
+    await page.getByText('The server cannot be reached').first().waitFor();
+    const { selected_repository, selected_branch, git_provider } = sent;
+    assert.deepEqual(
+      [selected_repository, selected_branch, git_provider],
+      ['acme/secret-plans', 'feature/one', 'github'],
+    );
+    assert.equal(await page.getByLabel('First message').inputValue(), 'look around');
+
+    await box.fill('acme/none');
+    await page.getByText('has no such thing').waitFor();
+  } finally {
+    await api('DELETE', '/api/v1/secrets/git-providers');
+    git.close();
+  }
 });

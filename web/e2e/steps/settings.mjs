@@ -1,7 +1,6 @@
 import { strict as assert } from 'node:assert';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { accessible, api, begin, step, timeline, url } from '../harness.mjs';
+import { toolServer } from '../toolserver.mjs';
 
 await step('settings: a model that cannot be reached is told in words, and secrets are not shown', async (go) => {
   const page = await go();
@@ -51,30 +50,6 @@ await step('keys and secrets: shown once or never, and deleted after a question'
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByText('There are no secrets.').waitFor();
 });
-
-/** An MCP server with one tool that takes one token. */
-async function toolServer(token) {
-  const answers = {
-    initialize: (params) => ({
-      protocolVersion: params.protocolVersion,
-      capabilities: { tools: {} },
-      serverInfo: { name: 'tools', version: '1' },
-    }),
-    'tools/list': () => ({ tools: [{ name: 'weather_report', description: 'd', inputSchema: { type: 'object' } }] }),
-  };
-  const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const part of request) body += part;
-    if (request.headers.authorization !== `Bearer ${token}`) return response.writeHead(401).end('who are you?');
-    const call = request.method === 'POST' ? JSON.parse(body) : {};
-    if (!answers[call.method]) return response.writeHead(call.method ? 202 : 405).end();
-    response.writeHead(200, { 'Content-Type': 'application/json' });
-    response.end(JSON.stringify({ jsonrpc: '2.0', id: call.id, result: answers[call.method](call.params) }));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { address: `http://127.0.0.1:${server.address().port}/mcp`, close: () => server.close() };
-}
 
 await step('setup: MCP servers are tested, stored, switched off and deleted', async (go) => {
   const tools = await toolServer('right-token');

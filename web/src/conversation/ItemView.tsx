@@ -1,10 +1,13 @@
 import clsx from 'clsx';
+import type { TFunction } from 'i18next';
 import { Braces, Pause, Route, Scissors, ShieldQuestion, Sparkles, Square, TriangleAlert } from 'lucide-react';
 import { memo, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { relabel } from '../lib/labels';
+import { visible } from '../lib/visible';
 import { Aside, type OnFork } from './Aside';
 import { BoundedCode, BoundedText } from './bounded';
+import { text } from './events';
 import { type Failure, type Item, type Message, type Note, type Raw, type Status, type Thought, textOf } from './fold';
 import { Images } from './Image';
 import { Markdown } from './Markdown';
@@ -201,7 +204,7 @@ function RawView({ item, onFork }: { item: Raw; onFork: OnFork }) {
     item.kind === 'SystemPromptEvent'
       ? t('timeline.systemPrompt')
       : item.kind === 'HookExecutionEvent'
-        ? t('timeline.hook')
+        ? hookLine(item, t)
         : item.kind;
   return (
     <details className="text-[13px] text-ink-soft" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -217,6 +220,14 @@ function RawView({ item, onFork }: { item: Raw; onFork: OnFork }) {
       {open && item.kind !== 'Unreadable' && <Aside at={item.at} eventId={item.key} onFork={onFork} always />}
     </details>
   );
+}
+
+/** Which hook ran, and why it held something back. */
+function hookLine({ event }: Raw, t: TFunction): string {
+  const command = visible(text(event.hook_command)).slice(0, 120);
+  const name = [t('timeline.hook'), command].filter(Boolean).join(': ');
+  if (event.blocked !== true) return name;
+  return `${name} · ${t('timeline.hookBlocked', { reason: visible(text(event.reason)).slice(0, 300) })}`;
 }
 
 function rawText(item: Raw): string {

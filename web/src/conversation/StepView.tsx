@@ -215,9 +215,10 @@ function StateMark({ step, waiting, running }: { step: Step; waiting: boolean; r
 /** The call and its result. It is also what is confirmed: all of what will run is in it. */
 export function Body({ step, kind }: { step: Step; kind: ToolKind }) {
   const output = resultText(step);
-  const images = parts(step.result?.content).flatMap((part) => (part.type === 'image' ? part.urls : []));
+  const all = parts(step.result?.content).flatMap((part) => (part.type === 'image' ? part.urls : []));
   const shot = step.result?.screenshot_data;
-  if (typeof shot === 'string' && shot !== '') images.push(`data:image/png;base64,${shot}`);
+  if (typeof shot === 'string' && shot !== '') all.push(`data:image/png;base64,${shot}`);
+  const images = [...new Set(all)]; // what the model sees is also the screenshot
   switch (kind) {
     case 'terminal':
       return (

@@ -4,20 +4,12 @@ import { useTranslation } from 'react-i18next';
 import { api, ask, type Provider } from '../api/client';
 import { settings } from '../api/queries';
 import { explainError } from '../lib/errors';
+import { providers } from '../lib/providers';
 import { Button } from '../ui/Button';
 import { SelectField, TextField } from '../ui/Field';
 import { toast } from '../ui/Toast';
 import { Entries, Entry } from './Entry';
 import { GitTrialButton, GitTrialResult, useGitTrial } from './GitTrial';
-
-const providers: Partial<Record<Provider, string>> = {
-  github: 'GitHub',
-  gitlab: 'GitLab',
-  bitbucket: 'Bitbucket',
-  bitbucket_data_center: 'Bitbucket Data Center',
-  forgejo: 'Forgejo',
-  azure_devops: 'Azure DevOps',
-};
 
 export function GitSettings() {
   const { t } = useTranslation();
@@ -143,7 +135,9 @@ function Stored({ provider, host, onDelete }: { provider: Provider; host: string
       onDelete={onDelete}
       actions={<GitTrialButton trial={trial} asked={{ provider }} name={name} />}
     >
-      <GitTrialResult trial={trial} />
+      <div className="mt-2 empty:hidden">
+        <GitTrialResult trial={trial} />
+      </div>
     </Entry>
   );
 }

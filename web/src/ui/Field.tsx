@@ -56,11 +56,12 @@ export function TextField({
 export function SelectField({
   label,
   help,
+  error,
   children,
   ...rest
-}: ComponentProps<'select'> & { label: ReactNode; help?: ReactNode }) {
+}: ComponentProps<'select'> & Omit<FieldProps, 'children'>) {
   return (
-    <Field label={label} help={help}>
+    <Field label={label} help={help} error={error}>
       {(props) => (
         <select className={clsx(inputClass, 'h-9')} {...props} {...rest}>
           {children}
