@@ -15,6 +15,7 @@ for (const part of [
   'review',
   'frame',
   'nginx',
+  'endurance',
 ])
   await import(`./steps/${part}.mjs`);
 await end();
