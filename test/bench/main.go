@@ -24,14 +24,15 @@ func main() {
 	sandbox := flag.String("sandbox", "local", "sandbox backend")
 	rounds := flag.Int("rounds", 50, "samples per figure")
 	only := flag.Bool("scale", false, "measure only what many conversations, followers and runs take")
+	web := flag.Bool("webui", false, "measure only the web UI in a browser")
 	flag.Parse()
-	if err := run(*out, *binary, *sandbox, *rounds, *only); err != nil {
+	if err := run(*out, *binary, *sandbox, *rounds, *only, *web); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out, binary, sandbox string, rounds int, scaleOnly bool) error {
+func run(out, binary, sandbox string, rounds int, scaleOnly, webOnly bool) error {
 	dir, err := os.MkdirTemp("", "pb-")
 	if err != nil {
 		return err
@@ -43,9 +44,12 @@ func run(out, binary, sandbox string, rounds int, scaleOnly bool) error {
 		return err
 	}
 	measures := []func() error{b.binarySize, b.readyAfterExec, b.startToReady, b.stepOverhead,
-		b.commitToSocket, b.lastPage, b.idleConversations, b.scale, b.adapters, b.sandboxes}
+		b.commitToSocket, b.lastPage, b.idleConversations, b.scale, b.webui, b.adapters, b.sandboxes}
 	if scaleOnly {
 		measures = []func() error{b.scale}
+	}
+	if webOnly {
+		measures = []func() error{b.webui}
 	}
 	for _, measure := range measures {
 		if err := measure(); err != nil {
@@ -82,6 +86,7 @@ What is measured:
 - **a reconnect**: SSE with a random ` + "`Last-Event-ID`" + ` on a log of 3,000 events and more, to which a message is added every 5 ms; each client reads up to 150 events and fails on a gap or a double.
 - **all of 1,000 WebSocket clients**: from the event's own timestamp until the last of them has read it. All clients run in the measuring process, on the same cores.
 - **200 conversations running**: from the last byte of a model's answer until the next request of the same conversation; the tool called is ` + "`think`" + `, which the server runs itself.
+- **web UI**: a conversation of 20,000 events (messages with Markdown, commands with 5 KB of output, edits) in Chromium of the same machine. Opened: from the navigation, in a browser that has loaded nothing of the page, or from the click, until the frame after the last event is there. Scrolling: 300 pixels a frame, up to a minute; the times are those between frames. A message: from the call of the API.
 - **last page**: ` + "`events/search?sort_order=TIMESTAMP_DESC&limit=100`" + ` over HTTP.
 `)
 	return t.String()

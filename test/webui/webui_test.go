@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"parley/internal/conversation"
+	"parley/test/testkit/longlog"
 	"parley/test/testkit/parleytest"
 )
 
@@ -87,7 +89,12 @@ type line struct {
 	Step   string `json:"step"`
 	Status string `json:"status"` // ok, failed
 	Detail string `json:"detail"`
-	Do     string `json:"do"` // restart: kill the server like a crash, and start it again; end
+	Do     string `json:"do"` // restart: kill the server like a crash, and start it again; grow; end
+
+	// Of grow: the conversation to which events are added, which kind of, and how many.
+	ID     conversation.ID `json:"id"`
+	Kind   longlog.Kind    `json:"kind"`
+	Events int             `json:"events"`
 }
 
 // TestBrowser runs web/e2e/session.mjs; WEBUI_ONLY is an expression for the steps to run.
@@ -159,9 +166,14 @@ func follow(t *testing.T, server *parleytest.Server, out io.Reader, replies io.W
 		case l.Do == "restart":
 			server.Kill()
 			server.Again()
-			if _, err := io.WriteString(replies, "done\n"); err != nil {
+			reply(t, replies)
+		case l.Do == "grow":
+			server.Stop()
+			if _, _, err := longlog.Grow(t.Context(), server.Dir, l.ID, l.Kind, l.Events); err != nil {
 				t.Error(err)
 			}
+			server.Again()
+			reply(t, replies)
 		case l.Do == "end":
 			return true
 		default:
@@ -176,6 +188,13 @@ func follow(t *testing.T, server *parleytest.Server, out io.Reader, replies io.W
 		t.Error(err)
 	}
 	return false
+}
+
+func reply(t *testing.T, to io.Writer) {
+	t.Helper()
+	if _, err := io.WriteString(to, "done\n"); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestTypesAreCurrent holds the types of the UI and the server's document together.

@@ -13,8 +13,8 @@ const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const replies = readline.createInterface({ input: process.stdin });
 const patience = 60_000; // machines are shared
 
-export async function please(what) {
-  say({ do: what });
+export async function please(what, more = {}) {
+  say({ do: what, ...more });
   await once(replies, 'line');
 }
 

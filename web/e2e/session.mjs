@@ -18,6 +18,7 @@ for (const part of [
   'frame',
   'keyboard',
   'nginx',
+  'endurance',
 ])
   await import(`./steps/${part}.mjs`);
 await end();

@@ -1,191 +1,162 @@
-// How fast a long conversation is in a browser: test/bench runs it and prints what it
-// says. Not a test: machines are shared.
-import { createRequire } from 'node:module';
+// How fast a long conversation is in a browser: test/bench runs this and prints what it
+// says, as JSON. Not a test: machines are shared.
 import { chromium } from 'playwright-core';
 
 const { WEBUI_URL: url, WEBUI_KEY: key, WEBUI_BROWSER: executablePath, WEBUI_ID: id } = process.env;
-const rounds = Number(process.env.WEBUI_ROUNDS ?? 5);
+const rounds = Number(process.env.WEBUI_ROUNDS ?? 7);
+const most = Number(process.env.WEBUI_SCROLL ?? 60) * 1000; // of scrolling, in ms
+const page = `${url}/#/c/${id}`;
 const last = 'The very end';
-void createRequire;
+const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
 
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--enable-precise-memory-info'] });
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 
 async function api(method, path, body) {
-  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
   const answer = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) });
   if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`);
   return answer.json();
 }
 
-// What runs in the page before anything else: notes when the text is there, and tasks
-// that keep the page from drawing.
+/** The first message of a user after a place in the log. */
+async function messageAfter(seq) {
+  const stop = new AbortController();
+  const path = `/api/v1/conversation/${id}/events/stream?after_seq=${seq}`;
+  const answer = await fetch(url + path, { headers, signal: stop.signal });
+  let got = '';
+  for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
+    got += text;
+    const found = /^data: (\{"kind":"MessageEvent".*"source":"user".*)\n/m.exec(got);
+    if (found) {
+      stop.abort();
+      return JSON.parse(found[1]);
+    }
+  }
+  throw new Error(`${path}: ${answer.status}, no message`);
+}
+
+// Runs in the page before anything else: when a text is there, and tasks that kept the
+// page from drawing.
 function watch(text) {
-  const seen = { at: 0, tasks: [] };
-  window.seen = seen;
+  window.tasks = [];
   new PerformanceObserver((list) => {
-    for (const each of list.getEntries()) seen.tasks.push(Math.round(each.duration));
+    for (const each of list.getEntries()) window.tasks.push(Math.round(each.duration));
   }).observe({ type: 'longtask', buffered: true });
-  window.waitText = (wanted, root = document) =>
+  window.area = () => document.querySelector('main section[tabindex="0"]');
+  window.shown = (wanted) =>
     new Promise((done) => {
       const look = () => {
-        const area = root.querySelector('main section[tabindex="0"]');
-        if (area?.textContent.includes(wanted)) {
-          // In the frame after the one that has it, it has been drawn.
+        // In the frame after the one that has it, it has been drawn.
+        if (window.area()?.textContent.includes(wanted))
           requestAnimationFrame(() => setTimeout(() => done(performance.now())));
-          return;
-        }
-        requestAnimationFrame(look);
+        else requestAnimationFrame(look);
       };
       look();
     });
-  window.opened = window.waitText(text);
+  window.opened = window.shown(text);
 }
 
-async function fresh() {
+/** Opens an address in a browser that has been to no page of the server. */
+async function cold(at, text) {
   const context = await browser.newContext({ locale: 'en-US', viewport: { width: 1280, height: 800 } });
   context.setDefaultTimeout(120_000);
   await context.addInitScript(([name, value]) => localStorage.setItem(name, value), ['parley:/:key', key]);
-  return context;
+  const tab = await context.newPage();
+  await tab.addInitScript(watch, text);
+  let requests = 0;
+  tab.on('request', () => requests++);
+  await tab.goto(at);
+  const ms = await tab.evaluate('window.opened');
+  return { tab, ms, requests, longest: await tab.evaluate('Math.max(0, ...window.tasks)') };
 }
 
-async function cold(at = `${url}/#/c/${id}`, text = last) {
-  const context = await fresh();
-  const page = await context.newPage();
-  await page.addInitScript(watch, text);
-  const requests = [];
-  page.on('request', (request) => requests.push(new URL(request.url()).pathname));
-  await page.goto(at);
-  const ms = await page.evaluate('window.opened');
-  const seen = await page.evaluate('window.seen');
-  const rows = await page.locator('main section[tabindex="0"] [data-index]').count();
-  return { page, context, ms, tasks: seen.tasks, requests, rows };
-}
-
-async function warm(page) {
-  await page.goto(`${url}/#/new`);
-  await page.waitForTimeout(300);
-  return page.evaluate(
+/** From a click in the list. */
+async function warm(tab) {
+  await tab.goto(`${url}/#/new`);
+  await tab.waitForTimeout(300);
+  return tab.evaluate(
     async ([to, text]) => {
-      const link = [...document.querySelectorAll('aside a')].find((each) => each.getAttribute('href') === to);
       const from = performance.now();
-      link.click();
-      return (await window.waitText(text)) - from;
+      document.querySelector(`aside a[href="${to}"]`).click();
+      return (await window.shown(text)) - from;
     },
     [`#/c/${id}`, last],
   );
 }
 
-// Scrolls as a hand does on a wheel, and notes the time between frames.
-function scroll(page, pixels, most) {
-  return page.evaluate(
-    async ([step, limit]) => {
-      const area = document.querySelector('main section[tabindex="0"]');
-      const frames = [];
-      let before = performance.now();
-      const began = before;
-      let stuck = 0;
-      window.seen.tasks.length = 0;
-      while (performance.now() - began < limit) {
-        await new Promise((done) => requestAnimationFrame(done));
-        const now = performance.now();
-        frames.push(now - before);
-        before = now;
-        const was = area.scrollTop;
-        area.scrollTop = was - step;
-        stuck = was === 0 ? stuck + 1 : 0;
-        if (stuck > 90) break;
-      }
-      return { frames, seconds: (performance.now() - began) / 1000, top: area.scrollTop, height: area.scrollHeight };
-    },
-    [pixels, most],
-  );
+/** Scrolls from the end as far as the time allows; the times between frames. */
+function scroll(tab) {
+  return tab.evaluate(async (limit) => {
+    const area = window.area();
+    const frames = [];
+    const began = performance.now();
+    let before = began;
+    for (let still = 0; still < 60 && before - began < limit; ) {
+      await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      const now = performance.now();
+      frames.push(now - before);
+      before = now;
+      still = area.scrollTop === 0 ? still + 1 : 0;
+      area.scrollTop -= 300;
+    }
+    return { frames, seconds: (before - began) / 1000, top: area.scrollTop === 0 };
+  }, most);
 }
 
-const heap = async (page) => {
-  const session = await page.context().newCDPSession(page);
+/** From sending a message until it is shown at the end. */
+async function live(tab, n) {
+  const text = `live ${Date.now()} ${n}`;
+  const from = await tab.evaluate((wanted) => {
+    window.live = window.shown(wanted);
+    return performance.now();
+  }, text);
+  const content = [{ type: 'text', text }];
+  await api('POST', `/api/v1/app-conversations/${id}/send-message`, { role: 'user', content, run: false });
+  return (await tab.evaluate('window.live')) - from;
+}
+
+async function heap(tab) {
+  const session = await tab.context().newCDPSession(tab);
   await session.send('HeapProfiler.collectGarbage');
-  const { usedSize } = await session.send('Runtime.getHeapUsage');
-  return usedSize / 2 ** 20;
-};
-const sorted = (list) => [...list].sort((a, b) => a - b);
-const median = (list) => sorted(list)[Math.floor(list.length / 2)];
-const at = (list, part) => sorted(list)[Math.min(list.length - 1, Math.floor(list.length * part))];
+  return (await session.send('Runtime.getHeapUsage')).usedSize / 2 ** 20;
+}
+
+/** Measures several times; the first one wakes everybody up. */
+async function repeat(times, measure) {
+  await measure(0);
+  const got = [];
+  for (let n = 1; n <= times; n++) got.push(await measure(n));
+  return got;
+}
 
 const out = {};
-const colds = [];
-let requests = [];
-for (let i = 0; i < rounds + 1; i++) {
-  const got = await cold();
-  if (i > 0) colds.push(got.ms); // the first one wakes everybody up
-  requests = got.requests;
-  out.rows = got.rows;
-  out.coldTasks = got.tasks;
-  await got.context.close();
-}
-out.cold = colds;
-out.coldMedian = median(colds);
-out.requests = requests.length;
-out.paths = requests;
+const opened = [];
+out.cold = await repeat(rounds, async () => {
+  const { tab, ...got } = await cold(page, last);
+  opened.push(got);
+  await tab.context().close();
+  return got.ms;
+});
+out.requests = opened.at(-1).requests;
+out.longest = opened.map((each) => each.longest);
 
-{
-  const got = await cold();
-  const warms = [];
-  for (let i = 0; i < rounds + 1; i++) warms.push(await warm(got.page));
-  out.warm = warms.slice(1);
-  out.warmMedian = median(out.warm);
-  out.heapOpened = await heap(got.page);
-  const run = await scroll(got.page, 300, Number(process.env.WEBUI_SCROLL ?? 120_000));
-  out.scroll = {
-    seconds: run.seconds,
-    frames: run.frames.length,
-    p50: at(run.frames, 0.5),
-    p99: at(run.frames, 0.99),
-    worst: at(run.frames, 1),
-    over50: run.frames.filter((each) => each > 50).length,
-    height: run.height,
-    top: run.top,
-  };
-  out.scrollTasks = await got.page.evaluate('[window.seen.tasks.length, Math.max(0, ...window.seen.tasks)]');
-  out.beginning = await got.page.locator('main section').getByText('begun').count();
-  out.heapAll = await heap(got.page);
-  // A live event while all of it is there.
-  await got.page.evaluate(() => {
-    const area = document.querySelector('main section[tabindex="0"]');
-    area.scrollTop = area.scrollHeight;
-    setTimeout(() => {
-      area.scrollTop = area.scrollHeight;
-    }, 200);
-  });
-  await got.page.waitForTimeout(600);
-  const live = [];
-  for (let i = 0; i < rounds; i++) {
-    const text = `live-${Date.now()}-${i}`;
-    const from = await got.page.evaluate((wanted) => {
-      window.seen.tasks.length = 0;
-      window.live = window.waitText(wanted);
-      return performance.timeOrigin + performance.now();
-    }, text);
-    await api('POST', `/api/v1/app-conversations/${id}/send-message`, {
-      role: 'user',
-      content: [{ type: 'text', text }],
-      run: false,
-    });
-    const there = await got.page.evaluate(async () => performance.timeOrigin + (await window.live));
-    live.push(there - from);
-  }
-  out.live = live;
-  out.liveTasks = await got.page.evaluate('window.seen.tasks');
-  await got.context.close();
-}
-{
-  // An event in the middle.
-  const jumps = [];
-  for (let i = 0; i < 3; i++) {
-    const got = await cold(`${url}/#/c/${id}?event=${process.env.WEBUI_EVENT}`, process.env.WEBUI_EVENT_TEXT);
-    jumps.push({ ms: got.ms, requests: got.requests.length, longest: Math.max(0, ...got.tasks) });
-    await got.context.close();
-  }
-  out.jumps = jumps;
-}
+const events = await api('GET', `/api/v1/conversation/${id}/events/count`);
+const middle = await messageAfter(Math.floor(events / 2));
+out.jump = await repeat(3, async () => {
+  const { tab, ms } = await cold(`${page}?event=${middle.id}`, middle.llm_message.content[0].text);
+  await tab.context().close();
+  return ms;
+});
+
+const { tab } = await cold(page, last);
+out.warm = await repeat(rounds, () => warm(tab));
+out.heapOpened = await heap(tab);
+const { frames, ...way } = await scroll(tab);
+out.frames = frames;
+out.scroll = way;
+out.heapScrolled = await heap(tab);
+await tab.evaluate(() => window.area().focus());
+await tab.keyboard.press('End');
+await tab.evaluate((text) => window.shown(text), last);
+out.live = await repeat(rounds, (n) => live(tab, n));
 await browser.close();
 process.stdout.write(`${JSON.stringify(out)}\n`);

@@ -7,7 +7,7 @@ import { Button } from '../ui/Button';
 import { CopyButton } from './CopyButton';
 
 // What is shown of an output: its end, which says how it went, and more each time.
-const first = { lines: 40, characters: 20_000 };
+const first = { lines: 40, characters: 12_000 };
 const further = { lines: 1000, characters: 100_000 };
 
 /** Where the last lines of a text begin; within a line, if they are too long. */

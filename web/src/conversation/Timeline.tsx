@@ -50,26 +50,53 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
     if (goTo === undefined) virtual.scrollToIndex(items.length - 1, { align: 'end' });
   }, [state.ready, items.length, virtual, goTo]);
 
-  useReach(feed, state, goTo, (at, key) => {
+  // The way to a place takes a few frames, and older pages may move it meanwhile.
+  const going = useRef({ key: '', since: 0 });
+  const show = (at: number, key: string) => {
+    going.current = { key, since: Date.now() };
     setMarked(key);
     virtual.scrollToIndex(at, { align: 'center' });
-  });
+  };
+  const stay = () => {
+    going.current = { key: '', since: 0 };
+  };
+  useEffect(() => {
+    const { key, since } = going.current;
+    const at = key !== '' && Date.now() - since < 3000 ? items.findIndex((item) => item.key === key) : -1;
+    if (at >= 0) virtual.scrollToIndex(at, { align: 'center' });
+  }, [items, virtual]);
+  useReach(feed, state, goTo, show);
 
   const { older } = state;
+  const top = useRef(0);
   const scrolled = () => {
     const element = box.current;
     if (!element) return;
     setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < 80);
-    if (older === 'some' && element.scrollTop < Math.max(4000, 5 * element.clientHeight)) void feed.loadOlder();
+    const up = element.scrollTop < top.current; // not while the list finds its end
+    top.current = element.scrollTop;
+    if (
+      up &&
+      older === 'some' &&
+      Date.now() - going.current.since > 1000 &&
+      element.scrollTop < Math.max(4000, 5 * element.clientHeight)
+    )
+      void feed.loadOlder();
   };
-  // The first event, also where it is not loaded yet.
-  const home = (event: KeyboardEvent) => {
-    if (event.key !== 'Home' || event.target !== box.current || older !== 'some') return;
+  const toEnd = () => virtual.scrollToIndex(length - 1, { align: 'end' });
+  // To the first event, also where it is not loaded yet, and to the last: the browser
+  // knows only guesses of where that is.
+  const press = (event: KeyboardEvent) => {
+    stay();
+    if (event.target !== box.current) return;
+    if (event.key === 'End') toEnd();
+    else if (event.key === 'Home' && older === 'some')
+      void feed.reachStart().then(
+        () => setTimeout(() => virtual.scrollToIndex(0), 50), // the list has to know of them first
+        () => {}, // it can be tried again
+      );
+    else return;
     event.preventDefault();
-    void feed.reachStart().then(
-      () => setTimeout(() => virtual.scrollToIndex(0), 50), // the list has to know of them first
-      () => {}, // it can be tried again
-    );
   };
   // A tail that does not fill the page brings older pages by itself.
   useEffect(() => {
@@ -80,17 +107,16 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
 
   const rows = virtual.getVirtualItems();
   const first = rows[0];
-  const failure = useFailures(failures, first?.index ?? 0, atEnd, (at) => {
-    setMarked(items[at]?.key ?? '');
-    virtual.scrollToIndex(at, { align: 'center' });
-  });
+  const failure = useFailures(failures, first?.index ?? 0, atEnd, (at) => show(at, items[at]?.key ?? ''));
 
   return (
     <div className="relative flex min-h-0 flex-1 flex-col">
       <section
         ref={box}
         onScroll={scrolled}
-        onKeyDown={home}
+        onKeyDown={press}
+        onWheel={stay}
+        onPointerDown={stay}
         tabIndex={0}
         aria-label={t('timeline.title')}
         className="min-h-0 flex-1 overflow-y-auto [overflow-anchor:none] focus-visible:-outline-offset-2"
@@ -133,12 +159,7 @@ export function Timeline({ feed, state, status, goTo, onFork }: Props) {
           </Button>
         )}
         {!atEnd && (
-          <Button
-            small
-            icon={<ArrowDown size={14} aria-hidden />}
-            onClick={() => virtual.scrollToIndex(length - 1, { align: 'end' })}
-            className="shadow-raised"
-          >
+          <Button small icon={<ArrowDown size={14} aria-hidden />} onClick={toEnd} className="shadow-raised">
             {t('timeline.toEnd')}
           </Button>
         )}

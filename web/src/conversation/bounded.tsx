@@ -8,7 +8,7 @@ import { Code } from './Code';
 /** Whether long texts are shown whole, because somebody consents to them. */
 export const Whole = createContext(false);
 
-const first = 20_000; // characters
+const first = 12_000; // characters
 const further = 100_000;
 
 /** Where the first part of a text ends: after a line, if there is one near. */
