@@ -235,6 +235,10 @@ func TestForkOverV1(t *testing.T) {
 	w.call(404, "POST", path, map[string]any{"from_event_id": "none"})
 	w.call(422, "POST", path, map[string]any{"title": strings.Repeat("x", 1001)})
 	w.as(otherKey, "POST", path, nil).is(404)
+	w.call(200, "DELETE", "/api/v1/sandboxes/"+box, nil)
+	if a := w.call(410, "POST", path, nil); a.text("code") != "sandbox_missing" {
+		t.Errorf("%s", a.body)
+	}
 }
 
 func TestStartChoosesItsSandbox(t *testing.T) {

@@ -84,6 +84,10 @@ func changesOf(w conversation.SandboxWish) fleet.Changes {
 // now. The returned function ends the copying; with true it takes it back.
 func (e *Engine) copySandbox(ctx context.Context, conv *conversation.Conversation) (func(failed bool), error) {
 	source, err := e.opt.Fleet.Get(ctx, conv.Owner, conv.SandboxID)
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.Wrap(err, fault.Gone, "sandbox_missing", "The conversation's sandbox was deleted, so there is nothing to copy.").
+			WithHint("Start a new conversation; this one stays readable.")
+	}
 	if err != nil {
 		return nil, err
 	}
