@@ -51,6 +51,8 @@ await step('everything without a mouse: a conversation, a refusal with a reason,
     await reach(page, 'Settings');
     await page.keyboard.press('Enter');
     await page.getByRole('tab', { name: 'Model', exact: true }).waitFor();
+    await reach(page, 'Skip to content', 'Shift+Tab'); // the list may be long
+    await page.keyboard.press('Enter');
     await reach(page, 'Model');
     for (const tab of ['profiles', 'mcp', 'general']) {
       await page.keyboard.press('ArrowRight');
