@@ -106,6 +106,7 @@ await step('a key that is no longer taken is asked for again, where one was', as
   const page = await go();
   const made = await api('POST', '/api/keys', { name: 'soon gone' });
   await page.goto(`${url}/#key=${made.key}`);
+  await page.waitForFunction((given) => JSON.stringify(localStorage).includes(given), made.key);
   const id = await begin(page, 'finish: before');
   await timeline(page).getByText('before', { exact: true }).waitFor();
   const keys = await api('GET', '/api/keys');
