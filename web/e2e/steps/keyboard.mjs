@@ -1,5 +1,5 @@
 import { strict as assert } from 'node:assert';
-import { accessible, api, begin, key, please, status, step, timeline, url } from '../harness.mjs';
+import { accessible, api, begin, key, status, step, timeline, url } from '../harness.mjs';
 
 /** Presses a key until something is focused, which must be seen to be. */
 async function reach(page, name, press = 'Tab', most = 60) {
@@ -112,7 +112,7 @@ await step('a key that is no longer taken is asked for again, where one was', as
   const keys = await api('GET', '/api/keys');
   const { id: mine } = (keys.items ?? keys).find((each) => each.name === 'soon gone');
   await fetch(`${url}/api/keys/${mine}`, { method: 'DELETE', headers: { Authorization: `Bearer ${key}` } });
-  await please('restart'); // the stream that was open breaks off, and nobody has to do anything
+  // What is open ends with the key, and nobody has to do anything.
   await page.getByText(/no longer|not take/).waitFor();
   await page.getByLabel('API key').waitFor();
   await accessible(page, 'asked again');
