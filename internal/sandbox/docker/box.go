@@ -225,18 +225,41 @@ func (x *Box) change(ctx context.Context, public string, paused bool, ask func(c
 		return err
 	}
 	defer done()
-	err = ask(ctx, x.id)
-	if err == nil {
-		return nil
+	for try := 1; ; try++ {
+		again, err := x.tryChange(ctx, public, paused, ask)
+		if !again || try == changeTries || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(changeWait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// An engine learns of a pause or its end late, and until then refuses the opposite: it
+// is asked again so often, and so much later each time.
+const (
+	changeTries = 10
+	changeWait  = 50 * time.Millisecond
+)
+
+// tryChange asks the engine once. again says that the container runs and is not as it
+// should be.
+func (x *Box) tryChange(ctx context.Context, public string, paused bool, ask func(context.Context, string) error) (again bool, err error) {
+	if err = ask(ctx, x.id); err == nil {
+		return false, nil
 	}
 	if refused(err, 404) {
-		return hostbox.Gone(err)
+		return false, hostbox.Gone(err)
 	}
 	// It may be as it should be, or not run at all; engines say so in many ways.
-	if c, lookErr := x.backend.engine.inspect(ctx, x.id); refused(lookErr, 404) || lookErr == nil && !c.State.Running {
-		return hostbox.Gone(err)
-	} else if lookErr == nil && c.State.Paused == paused {
-		return nil
+	c, lookErr := x.backend.engine.inspect(ctx, x.id)
+	switch {
+	case refused(lookErr, 404) || lookErr == nil && !c.State.Running:
+		return false, hostbox.Gone(err)
+	case lookErr == nil && c.State.Paused == paused:
+		return false, nil
 	}
-	return x.backend.engine.fault(err, public)
+	return lookErr == nil, x.backend.engine.fault(err, public)
 }

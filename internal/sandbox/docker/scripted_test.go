@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -465,6 +466,17 @@ func TestPauseOfWhatIsPaused(t *testing.T) {
 	s.on("POST /unpause", says(500, `{"message":"the freezer is stuck"}`))
 	if err := box.Resume(t.Context()); !fault.Is(err, fault.Unavailable) || !strings.Contains(fault.PublicText(err), "the freezer is stuck") {
 		t.Errorf("resume: %v", err)
+	}
+	var asked atomic.Int32
+	s.on("POST /unpause", func(w http.ResponseWriter, r *http.Request) { // it hears of the pause late
+		if asked.Add(1) < 3 {
+			says(500, `{"message":"Container is not paused"}`)(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	if err := box.Resume(t.Context()); err != nil || asked.Load() != 3 {
+		t.Errorf("%v after asking %d times", err, asked.Load())
 	}
 	s.on("POST /unpause", says(404, `{"message":"No such container"}`))
 	if err := box.Resume(t.Context()); !fault.Is(err, fault.Gone) {
