@@ -199,30 +199,30 @@ func TestSavedPlaces(t *testing.T) {
 	if got := lists(key); got != `{"workspaceParents":[],"workspaces":[]}` {
 		t.Errorf("%s", got)
 	}
-	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one/", "name": "One", "parentPath": "/work", "unknown": 1}}})
-	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/two", "parentPath": nil}}})
-	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/work/one", "name": "First", "id": "x"}}})
-	own(200, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/work"}}})
-	if got := lists(key); got != `{"workspaceParents":[{"id":"/work","name":"work","path":"/work"}],"workspaces":[{"id":"x","name":"First","path":"/work/one"},{"id":"/work/two","name":"two","path":"/work/two"}]}` {
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/srv/one/", "name": "One", "parentPath": "/srv", "unknown": 1}}})
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/srv/two", "parentPath": nil}}})
+	own(200, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/srv/one", "name": "First", "id": "x"}}})
+	own(200, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/srv"}}})
+	if got := lists(key); got != `{"workspaceParents":[{"id":"/srv","name":"srv","path":"/srv"}],"workspaces":[{"id":"x","name":"First","path":"/srv/one"},{"id":"/srv/two","name":"two","path":"/srv/two"}]}` {
 		t.Errorf("%s", got)
 	}
 	own(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "relative"}}})
 	own(422, "POST", "/api/workspaces", map[string]any{})
 	own(422, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"name": "no path"}}})
 	own(400, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/good"}, map[string]any{"path": "bad"}}}) // none is saved
-	if a := own(200, "DELETE", "/api/workspaces?path="+url.QueryEscape("/work/one/"), nil); a.at("deleted") != true {
+	if a := own(200, "DELETE", "/api/workspaces?path="+url.QueryEscape("/srv/one/"), nil); a.at("deleted") != true {
 		t.Errorf("%s", a.body)
 	}
-	own(404, "DELETE", "/api/workspaces?path=/work/one", nil)
-	own(404, "DELETE", "/api/workspaces/parents?path=/work/two", nil)
-	own(200, "DELETE", "/api/workspaces/parents?path=/work", nil)
+	own(404, "DELETE", "/api/workspaces?path=/srv/one", nil)
+	own(404, "DELETE", "/api/workspaces/parents?path=/srv/two", nil)
+	own(200, "DELETE", "/api/workspaces/parents?path=/srv", nil)
 	// A sandbox's key reads them only: they are the owner's, of all sandboxes.
 	p.agent(403, "POST", "/api/workspaces", map[string]any{"workspaces": []any{map[string]any{"path": "/evil"}}})
 	p.agent(403, "POST", "/api/workspaces/parents", map[string]any{"parents": []any{map[string]any{"path": "/evil"}}})
-	p.agent(403, "DELETE", "/api/workspaces?path=/work/two", nil)
-	p.agent(403, "DELETE", "/api/workspaces/parents?path=/work/two", nil)
+	p.agent(403, "DELETE", "/api/workspaces?path=/srv/two", nil)
+	p.agent(403, "DELETE", "/api/workspaces/parents?path=/srv/two", nil)
 	// Another sandbox of the user has the same lists, another user has none of them.
-	if got := lists(p.sandbox().SessionKey.Reveal()); !strings.Contains(got, "/work/two") {
+	if got := lists(p.sandbox().SessionKey.Reveal()); !strings.Contains(got, "/srv/two") {
 		t.Errorf("%s", got)
 	}
 }

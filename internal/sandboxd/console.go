@@ -184,16 +184,7 @@ func (c *console) endTree(hurry <-chan struct{}) {
 // listen takes what the client sends, until the connection ends or what comes makes no
 // sense.
 func (c *console) listen(in io.Reader) {
-	r := newFrameReader(in)
-	for {
-		f, err := readFrame(r)
-		if err == nil {
-			err = c.accept(f)
-		}
-		if err != nil {
-			break
-		}
-	}
+	takeFrames(in, c.accept)
 	_ = c.conn.Close()
 	c.input.discard(net.ErrClosed)
 	c.room.end(net.ErrClosed)

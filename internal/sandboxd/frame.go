@@ -45,6 +45,21 @@ func newFrameReader(r io.Reader) *bufio.Reader {
 	return bufio.NewReaderSize(r, frameHeader+maxFrame)
 }
 
+// takeFrames hands what the client sends to accept, until the connection ends or what
+// comes makes no sense.
+func takeFrames(in io.Reader, accept func(frame) error) {
+	r := newFrameReader(in)
+	for {
+		f, err := readFrame(r)
+		if err == nil {
+			err = accept(f)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
 // readFrame reads the next frame; io.EOF only between two.
 func readFrame(r *bufio.Reader) (frame, error) {
 	head, err := r.Peek(frameHeader)

@@ -214,19 +214,9 @@ func (p *program) conclude() {
 	}
 }
 
-// listen takes what the client sends, until the connection ends or what comes makes
-// no sense.
+// listen takes what the client sends until it has gone.
 func (p *program) listen(in io.Reader) {
-	r := newFrameReader(in)
-	for {
-		f, err := readFrame(r)
-		if err == nil {
-			err = p.accept(f)
-		}
-		if err != nil {
-			break
-		}
-	}
+	takeFrames(in, p.accept)
 	_ = p.conn.Close()
 	p.input.discard(net.ErrClosed)
 	p.room.end(net.ErrClosed)

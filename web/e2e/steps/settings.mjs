@@ -93,7 +93,7 @@ await step('setup: MCP servers are tested, stored, switched off and deleted', as
   await form.getByLabel('Arguments').fill('-y\n@example/files');
   await form.getByRole('group', { name: 'Environment variables' }).getByRole('button', { name: 'Add' }).click();
   await form.getByLabel('Environment variables: Name 1').fill('ROOT');
-  await form.getByLabel('Environment variables: Value 1').fill('/work');
+  await form.getByLabel('Environment variables: Value 1').fill('/srv');
   await form.getByRole('button', { name: 'Save' }).click();
   await page.getByText('npx -y @example/files').waitFor();
   const stored = (await api('GET', '/api/v1/settings')).agent_settings.mcp_config;
