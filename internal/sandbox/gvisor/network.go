@@ -59,21 +59,32 @@ func openTap(pid int) (int, error) {
 		return -1, err
 	}
 	defer func() { _ = ns.Close() }()
-	type opened struct {
-		fd  int
-		err error
-	}
-	result := make(chan opened)
+	fd := -1
+	err = onOtherThread(func() error {
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		var err error
+		fd, err = openDevice()
+		return err
+	})
+	return fd, err
+}
+
+// onOtherThread runs do on a thread that ends with it, whatever it did to itself. The
+// first thread of a process cannot end, and the system shows its namespaces as those of
+// the whole process.
+func onOtherThread(do func() error) error {
+	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and nothing else runs in the box's namespace
-		err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-		if err != nil {
-			result <- opened{-1, os.NewSyscallError("setns", err)}
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			err := onOtherThread(do) // which is another one as long as this goroutine holds the first
+			runtime.UnlockOSThread()
+			result <- err
 			return
 		}
-		fd, err := openDevice()
-		result <- opened{fd, err}
+		result <- do()
 	}()
-	r := <-result
-	return r.fd, r.err
+	return <-result
 }
