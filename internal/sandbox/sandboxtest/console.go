@@ -57,9 +57,12 @@ func (s *suite) console(t *testing.T) {
 	}
 	types("resized\n")
 	shows("44 111\r\n")
+	const living = `{ read -r line < /proc/$(cat pid)/stat && case "${line##*) }" in Z*) ;; *) echo lives;; esac; } 2>/dev/null || true`
+	if s.sh(t, box, living) == "" {
+		t.Error("the child does not live while its terminal does")
+	}
 	_ = c.Close()
-	const living = `read -r line < /proc/$(cat pid)/stat && case "${line##*) }" in Z*) ;; *) echo lives;; esac 2>/dev/null || true`
-	for deadline := time.Now().Add(s.Patience); strings.TrimSpace(s.sh(t, box, living)) != ""; {
+	for deadline := time.Now().Add(s.Patience); s.sh(t, box, living) != ""; {
 		if time.Now().After(deadline) {
 			t.Fatal("a child outlives its terminal")
 		}

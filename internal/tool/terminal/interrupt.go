@@ -15,8 +15,8 @@ const (
 	beginWait = 150 * time.Millisecond // for a command that was only just typed
 	intWait   = 250 * time.Millisecond
 	termWait  = 150 * time.Millisecond
-	killWait  = 100 * time.Millisecond
-	allWaits  = 700 * time.Millisecond
+	killWait  = 400 * time.Millisecond // what was killed is gone; only a busy machine makes the shell late
+	allWaits  = 850 * time.Millisecond
 	closeWait = time.Second
 )
 
