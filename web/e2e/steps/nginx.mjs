@@ -11,13 +11,14 @@ if (at) {
     const page = await go(trusting, at);
     const id = await begin(page, 'finish: ready');
     await timeline(page).getByText('ready', { exact: true }).waitFor();
-    await message(page, 'tokens 300');
-    await page.locator('[aria-busy]').getByText('word-3').waitFor(); // while it is written
-    await page.getByText('word-300').waitFor();
     await message(page, 'slow 60');
     await status(page, 'Command is running');
     await page.getByRole('button', { name: 'Stop' }).click();
     await timeline(page).getByText('Stopped', { exact: true }).waitFor();
+    await message(page, 'tokens 3000');
+    await page.locator('[aria-busy]').getByText('word-30').waitFor(); // while it is written
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await timeline(page).getByText('Stopped', { exact: true }).nth(1).waitFor();
     const heard = await page.evaluate(
       ([of, secret]) =>
         new Promise((resolve, reject) => {

@@ -1,8 +1,11 @@
-import { cleanup, render } from '@testing-library/react';
-import { afterEach, describe, expect, it } from 'vitest';
-import { Markdown, safeUrl, saysWhere } from './Markdown';
+import { act, cleanup, render } from '@testing-library/react';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Markdown, Streaming, safeUrl, saysWhere } from './Markdown';
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.useRealTimers();
+});
 
 const show = (text: string) => render(<Markdown text={text} />).container;
 
@@ -51,5 +54,21 @@ describe('what a model writes', () => {
   ])('makes no link of %s', (url) => {
     expect(safeUrl(url)).toBe('');
     expect(show(`[x](${url})`).querySelector('a')).toBeNull();
+  });
+});
+
+describe('text that is being written', () => {
+  it('is shown while it grows faster than it is set', () => {
+    vi.useFakeTimers();
+    const { container, rerender } = render(<Streaming text="word-0" />);
+    let text = 'word-0';
+    for (let word = 1; word < 50; word++) {
+      text += ` word-${word}`;
+      rerender(<Streaming text={text} />);
+      act(() => vi.advanceTimersByTime(40));
+      expect(container.textContent).toContain(`word-${Math.max(0, word - 3)}`);
+    }
+    act(() => vi.advanceTimersByTime(100));
+    expect(container.textContent).toContain('word-49');
   });
 });

@@ -1,4 +1,4 @@
-import { memo, type ReactNode, useEffect, useMemo, useState } from 'react';
+import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import ReactMarkdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
@@ -120,12 +120,26 @@ function BlockedImage({ src, alt }: { src: string; alt: string }) {
   );
 }
 
-/** Text that grows while it is read: it is set as markdown, a few times a second at most. */
+const pace = 60; // ms between two settings of a growing text
+
+/** Text that grows while it is read: it is set as markdown now and then, however fast it grows. */
 export function Streaming({ text }: { text: string }) {
   const [shown, setShown] = useState(text);
+  const latest = useRef(text);
+  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setShown(text), 60);
-    return () => clearTimeout(timer);
+    latest.current = text;
+    timer.current ??= setTimeout(() => {
+      timer.current = null;
+      setShown(latest.current);
+    }, pace);
   }, [text]);
+  useEffect(
+    () => () => {
+      if (timer.current !== null) clearTimeout(timer.current);
+      timer.current = null;
+    },
+    [],
+  );
   return <Parts text={shown.length > text.length ? text : shown} />;
 }
