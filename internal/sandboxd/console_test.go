@@ -166,6 +166,25 @@ func TestConsoleCloseEndsAll(t *testing.T) {
 	wantFault(t, err, fault.Canceled, sandboxd.CodeClosed)
 }
 
+// TestConsoleCloseEndsWhoLeftLate: also what goes into a session of its own after the
+// terminal was closed, as long as it has its parent, ends.
+func TestConsoleCloseEndsWhoLeftLate(t *testing.T) {
+	s, c := serve(t, sandboxd.Options{})
+	console := openConsole(t, c, onTerminal(`trap '' HUP TERM; (while test ! -e go; do sleep 0.01; done; exec setsid sleep 1000) & echo "pids $$ $!"; wait; wait`))
+	console.shows(t, "\n")
+	var shell, child int
+	if _, err := fmt.Sscanf(console.text(), "pids %d %d", &shell, &child); err != nil {
+		t.Fatal(err)
+	}
+	if err := console.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of all processes", func() bool { return !alive(shell) && !alive(child) })
+}
+
 // TestConsoleWaitsForItsReader: who floods is stopped, and nothing is lost.
 func TestConsoleWaitsForItsReader(t *testing.T) {
 	s, c := serve(t, sandboxd.Options{})

@@ -90,7 +90,7 @@ func (t *tree) await(grace time.Duration, stop <-chan struct{}) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for pause := first; ; pause = min(2*pause, longest) {
-		if t.collected() && len(t.look()) == 0 {
+		if living := t.look(); len(living) == 0 && t.collected() { // the look finds new sessions, too
 			return
 		}
 		select {
@@ -105,6 +105,7 @@ func (t *tree) await(grace time.Duration, stop <-chan struct{}) {
 
 // kill kills what is left and returns when none lives.
 func (t *tree) kill() {
+	t.look()
 	if !t.collected() {
 		_ = unix.Kill(-t.root, unix.SIGKILL)
 	}

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -284,6 +283,7 @@ type pacer struct {
 	answered map[string]time.Time
 	steps    map[string]int
 	samples  []time.Duration
+	last     chan struct{} // has an element for every conversation that got its last answer
 }
 
 const (
@@ -325,11 +325,14 @@ func (p *pacer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.answered[who] = time.Now()
 	p.mu.Unlock()
+	if step == pacerSteps {
+		p.last <- struct{}{}
+	}
 }
 
 // running measures the steps of many conversations that run at once.
 func (b *bench) running() error {
-	model := &pacer{answered: map[string]time.Time{}, steps: map[string]int{}}
+	model := &pacer{answered: map[string]time.Time{}, steps: map[string]int{}, last: make(chan struct{}, manyRunning)}
 	provider := httptest.NewServer(model)
 	defer provider.Close()
 	err := b.call("POST", "/api/settings", map[string]any{"llm_model": "openai/bench", "llm_api_key": "k-123456", "llm_base_url": provider.URL + "/v1",
@@ -355,11 +358,17 @@ func (b *bench) running() error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(ids, 100) {
-		for _, id := range part {
-			if err := b.waitFinished(id); err != nil {
-				return err
-			}
+	patience, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for range ids { // nobody asks for them meanwhile: that would be measured as well
+		select {
+		case <-model.last:
+		case <-patience.Done():
+		}
+	}
+	for _, id := range ids { // which tells of those that failed
+		if err := b.waitFinished(id); err != nil {
+			return err
 		}
 	}
 	model.mu.Lock()
