@@ -34,7 +34,7 @@ const (
 
 // When a wait is told, and told again.
 const (
-	tellAfter = time.Second
+	tellAfter = firstPause + 500*time.Millisecond // the shortest pause is over before it is worth a word
 	tellAgain = 30 * time.Second
 )
 
@@ -78,7 +78,7 @@ func New(limit int) *Limiter {
 }
 
 // acquire waits for a turn and returns the round it belongs to. It calls tell
-// about a wait of more than a second, from this goroutine.
+// about a wait of more than tellAfter, from this goroutine.
 func (l *Limiter) acquire(ctx context.Context, tell func(llm.Retry)) (round int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)

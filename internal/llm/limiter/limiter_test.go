@@ -274,6 +274,26 @@ func TestCancelDuringThePause(t *testing.T) {
 	})
 }
 
+// The wait after the first refusal that names none is not told, however busy the machine.
+func TestShortestPauseIsNotTold(t *testing.T) {
+	for range 20 { // two timers of the same moment fire in any order
+		synctest.Test(t, func(t *testing.T) {
+			p := &provider{begin: time.Now()}
+			p.answer = func(n int, _ context.Context) error {
+				if n == 0 {
+					return refusal(0)
+				}
+				return nil
+			}
+			m := limiter.New(1).Model(p, func(_ context.Context, r llm.Retry) { t.Errorf("told of %v", r.Wait) })
+			_, _ = m.Do(t.Context(), &llm.Request{})
+			if _, err := m.Do(t.Context(), &llm.Request{}); err != nil || time.Since(p.begin) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(p.begin))
+			}
+		})
+	}
+}
+
 func TestWaitsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{begin: time.Now()}
