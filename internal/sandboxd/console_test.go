@@ -149,18 +149,25 @@ func TestConsoleInterruptKey(t *testing.T) {
 	console.shows(t, "alive 130")
 }
 
+// closeAfterPIDs closes the console once it has said "pids" and those of its shell and of
+// the shell's child.
+func (s *screen) closeAfterPIDs(t *testing.T) (shell, child int) {
+	t.Helper()
+	s.shows(t, "\n")
+	if _, err := fmt.Sscanf(s.text(), "pids %d %d", &shell, &child); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return shell, child
+}
+
 // TestConsoleCloseEndsAll: also what ignores the hang-up, and what made a session.
 func TestConsoleCloseEndsAll(t *testing.T) {
 	_, c := serve(t, sandboxd.Options{})
 	console := openConsole(t, c, onTerminal(`trap '' HUP TERM; (trap '' HUP TERM; exec setsid sleep 1000) & echo "pids $$ $!"; wait; wait`))
-	console.shows(t, "\n")
-	var shell, child int
-	if _, err := fmt.Sscanf(console.text(), "pids %d %d", &shell, &child); err != nil {
-		t.Fatal(err)
-	}
-	if err := console.Close(); err != nil {
-		t.Fatal(err)
-	}
+	shell, child := console.closeAfterPIDs(t)
 	eventually(t, "the end of all processes", func() bool { return !alive(shell) && !alive(child) })
 	_, err := console.Read(make([]byte, 1))
 	wantFault(t, err, fault.Canceled, sandboxd.CodeClosed)
@@ -171,14 +178,7 @@ func TestConsoleCloseEndsAll(t *testing.T) {
 func TestConsoleCloseEndsWhoLeftLate(t *testing.T) {
 	s, c := serve(t, sandboxd.Options{})
 	console := openConsole(t, c, onTerminal(`trap '' HUP TERM; (while test ! -e go; do sleep 0.01; done; exec setsid sleep 1000) & echo "pids $$ $!"; wait; wait`))
-	console.shows(t, "\n")
-	var shell, child int
-	if _, err := fmt.Sscanf(console.text(), "pids %d %d", &shell, &child); err != nil {
-		t.Fatal(err)
-	}
-	if err := console.Close(); err != nil {
-		t.Fatal(err)
-	}
+	shell, child := console.closeAfterPIDs(t)
 	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
