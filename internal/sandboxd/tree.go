@@ -90,7 +90,7 @@ func (t *tree) await(grace time.Duration, stop <-chan struct{}) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for pause := first; ; pause = min(2*pause, longest) {
-		if living := t.look(); len(living) == 0 && t.collected() { // the look finds new sessions, too
+		if len(t.look()) == 0 && t.collected() { // in this order: each look finds new sessions
 			return
 		}
 		select {
@@ -105,7 +105,7 @@ func (t *tree) await(grace time.Duration, stop <-chan struct{}) {
 
 // kill kills what is left and returns when none lives.
 func (t *tree) kill() {
-	t.look()
+	t.look() // while root can still be seen as their parent
 	if !t.collected() {
 		_ = unix.Kill(-t.root, unix.SIGKILL)
 	}

@@ -237,8 +237,8 @@ func (x *Box) change(ctx context.Context, public string, paused bool, ask func(c
 	}
 }
 
-// An engine learns of a pause or its end late, and until then refuses the opposite: it
-// is asked again so often, and so much later each time.
+// An engine may learn of a pause or its end late, and until then it refuses the
+// opposite: it is asked changeTries times, changeWait apart.
 const (
 	changeTries = 10
 	changeWait  = 50 * time.Millisecond

@@ -17,6 +17,7 @@ if (at) {
     await timeline(page).getByText('Stopped', { exact: true }).waitFor();
     await message(page, 'tokens 3000');
     await page.locator('[aria-busy]').getByText('word-30').waitFor(); // while it is written
+    await page.getByText('word-300').waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await timeline(page).getByText('Stopped', { exact: true }).nth(1).waitFor();
     const heard = await page.evaluate(
